@@ -51,7 +51,7 @@ apt_update() {
 
 # with_lock NAME CMD...: one caller at a time per NAME and cache.
 with_lock() {
-	local name=$1 fd
+	local name=$1 status=0 fd
 	shift
 	mkdir -p "$cache"
 	exec {fd}>"$cache/$name.lock"
@@ -59,8 +59,9 @@ with_lock() {
 		note "waiting for another $name in $cache"
 		flock "$fd"
 	fi
-	"$@" {fd}>&-
+	"$@" {fd}>&- || status=$?
 	exec {fd}>&-
+	return $status
 }
 
 # fetch PACKAGE DIR: download the .deb into DIR.
