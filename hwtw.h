@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hwtw: types and functions shared inside the module
+ */
+#ifndef _HWTW_H
+#define _HWTW_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/hrtimer.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include <linux/hwtw.h>
+
+/*
+ * The wheel: hwtw_wheel.c. Its head comment explains how it works.
+ */
+
+#define HWTW_LEVEL_BITS		6
+#define HWTW_LEVEL_SIZE		(1U << HWTW_LEVEL_BITS)
+#define HWTW_LEVEL_MASK		(HWTW_LEVEL_SIZE - 1)
+#define HWTW_LEVELS		8
+
+/* A deadline is at most 2^63 - 1 ns and a tick at least 2^16 ns. */
+#define HWTW_TICK_SHIFT_MIN	16
+#define HWTW_TICK_SHIFT_MAX	30
+#define HWTW_TICK_LAST		(1ULL << (63 - HWTW_TICK_SHIFT_MIN))
+
+/* The last level is cut off behind the bucket of the last tick. */
+#define HWTW_TOP_SHIFT		((HWTW_LEVELS - 1) * HWTW_LEVEL_BITS)
+#define HWTW_BUCKETS		((HWTW_LEVELS - 1) * HWTW_LEVEL_SIZE + \
+				 (unsigned int)(HWTW_TICK_LAST >> HWTW_TOP_SHIFT) + 1)
+/* The log of expired timers that were not read yet follows the buckets. */
+#define HWTW_UNREAD		HWTW_BUCKETS
+#define HWTW_LOGS		(HWTW_BUCKETS + 1)
+
+/*
+ * A timer's id: generation, number of the wheel, index of the slot. A slot
+ * index is a page number and a place in the page. Each slot counts its own
+ * generations from 1 and is not used again when they are spent, so an id is
+ * never 0 and never comes back.
+ */
+#define HWTW_SLOT_BITS		7
+#define HWTW_PAGE_BITS		19
+#define HWTW_INDEX_BITS		(HWTW_PAGE_BITS + HWTW_SLOT_BITS)
+#define HWTW_WHEEL_BITS		10
+#define HWTW_GEN_BITS		28
+#define HWTW_WHEELS_MAX		(1U << HWTW_WHEEL_BITS)
+#define HWTW_GEN_MAX		((1U << HWTW_GEN_BITS) - 1)
+
+#define HWTW_PAGE_BYTES		4096
+#define HWTW_PAGE_SLOTS		101
+
+/*
+ * The page directory grows by parts that double in size and never move: with
+ * n = page number + 64 and k = __fls(n), the entry of the page is
+ * dir[k][n - 2^k].
+ */
+#define HWTW_DIR_FIRST		6
+#define HWTW_DIR_PARTS		HWTW_PAGE_BITS
+#define HWTW_PAGES_MAX		((1U << HWTW_PAGE_BITS) - (1U << HWTW_DIR_FIRST))
+
+/* States of a slot. The first two are what userspace sees. */
+enum hwtw_state {
+	HWTW_SLOT_FREE		= 0,
+	HWTW_SLOT_PENDING	= HWTW_PENDING,
+	HWTW_SLOT_EXPIRED	= HWTW_EXPIRED,
+	HWTW_SLOT_LATE		= 3,	/* expired, in the tree of late timers */
+	HWTW_SLOT_DELIVERING	= 4,	/* a reader copies the record out */
+};
+
+/**
+ * struct hwtw_slot - what is true about a timer
+ * @expires_ns: deadline
+ * @user_data: the user's
+ * @interval_ns: 0 for one-shot timers
+ * @gen: generation of the id
+ * @seq: the claim with this number is the timer's, 0: none is
+ * @state: enum hwtw_state
+ * @next_free: next free slot of the page, while this one is free
+ */
+struct hwtw_slot {
+	u64 expires_ns;
+	u64 user_data;
+	u64 interval_ns;
+	u32 gen;
+	u32 seq;
+	u8 state;
+	u8 next_free;
+};
+
+/**
+ * struct hwtw_page - slots, aligned to its size
+ * @node: in hwtw_wheel.partial while there is a free slot to be had
+ * @nr: number of the page
+ * @used: slots in use
+ * @free_first: slot that is used next; @used tells whether there is one
+ * @free_last: slot that is used last, so that all age alike
+ * @worn: a slot has spent its generations, nothing is taken from here any more
+ * @slot: the slots
+ */
+struct hwtw_page {
+	struct list_head node;
+	u32 nr;
+	u8 used;
+	u8 free_first;
+	u8 free_last;
+	bool worn;
+	u64 reserved[4];
+	struct hwtw_slot slot[HWTW_PAGE_SLOTS];
+};
+
+/*
+ * A claim says "the timer in this slot may be due when this bucket is". It is
+ * valid while its seq is the slot's, and stale for ever after.
+ */
+#define HWTW_CLAIM(index, seq)	((u64)(seq) << 32 | (index))
+#define HWTW_CLAIM_NONE		((u64)U32_MAX)
+
+#define HWTW_CHUNK_BYTES	256
+#define HWTW_CHUNK_CLAIMS	31
+
+/**
+ * struct hwtw_chunk - piece of a log, aligned to its size
+ * @link: next chunk of the log or the pool
+ * @claim: the claims
+ */
+struct hwtw_chunk {
+	struct hwtw_chunk *link;
+	u64 claim[HWTW_CHUNK_CLAIMS];
+};
+
+/**
+ * struct hwtw_log - claims in the order they were appended
+ * @head: the next claim to read
+ * @tail: behind the last claim; the same as @head, NULL, in an empty log
+ */
+struct hwtw_log {
+	u64 *head;
+	u64 *tail;
+};
+
+/**
+ * struct hwtw_late - one timer of the tree of late timers
+ * @node: in hwtw_wheel.late, sorted by @tick and then by @seq
+ * @tick: deadline tick
+ * @index: slot
+ * @seq: seq of the slot
+ */
+struct hwtw_late {
+	union {
+		struct rb_node node;
+		struct hwtw_late *link;		/* while it is a spare */
+	};
+	u64 tick;
+	u32 index;
+	u32 seq;
+};
+
+/**
+ * struct hwtw_need - memory that a wheel lacks
+ * @chunks: number of &struct hwtw_chunk
+ * @pages: number of &struct hwtw_page
+ * @late: number of &struct hwtw_late
+ * @dir: entries of the next part of the page directory, or 0
+ */
+struct hwtw_need {
+	unsigned int chunks;
+	unsigned int pages;
+	unsigned int late;
+	unsigned int dir;
+};
+
+/**
+ * struct hwtw_wheel - timers of one instance armed on one CPU
+ * @clk: tick up to which all was expired; placement is relative to it
+ * @next: no bucket with claims starts before this tick, U64_MAX: none at all
+ * @unread_tick: tick of the newest timer in the log of unread ones
+ * @drain_tick: tick of the bucket being drained
+ * @drain: the bucket being drained, HWTW_LOGS: none
+ * @shift: a tick is 2^shift ns
+ * @nr: number of the wheel, part of the ids
+ * @seq: seq of the newest claim
+ * @pending: timers waiting for their deadline
+ * @unread: timers expired and not read, those in @late included
+ * @delivering: timers whose records are being copied out
+ * @nr_late: timers in @late
+ * @late_wanted: an operation failed for lack of a &struct hwtw_late
+ * @claims: claims in all logs, stale ones included
+ * @chunks: chunks in all logs and the pool
+ * @pool_chunks: chunks in the pool
+ * @free_slots: free slots in all pages of @partial
+ * @nr_pages: page numbers in use or used before
+ * @pages: pages there are
+ * @free_page: first page number to be used again, or the end of the list
+ * @cascaded: claims moved to another bucket so far
+ * @dropped: stale claims dropped so far
+ * @pool: free chunks, the hottest first
+ * @late: expired timers that came too late for the order of the unread log
+ * @late_spare: nodes for @late
+ * @late_spares: nodes in @late_spare
+ * @partial: pages with free slots, the fullest first
+ * @sweep: where the search for stale claims stands: the log, the chunk to read
+ *	next (NULL: begin anew), where the next valid claim goes, its chunk, and
+ *	&seq when the last sweep began
+ * @bitmap: one bit per bucket, set while its log has claims
+ * @dir: page directory
+ * @log: the buckets and the log of unread timers
+ *
+ * The owner serialises all calls. Nothing here sleeps, allocates, or looks at
+ * a clock.
+ */
+struct hwtw_wheel {
+	u64 clk;
+	u64 next;
+	u64 unread_tick;
+	u64 drain_tick;
+	u32 drain;
+	u32 shift;
+	u32 nr;
+	u32 seq;
+	u32 pending;
+	u32 unread;
+	u32 delivering;
+	u32 nr_late;
+	bool late_wanted;
+	u32 claims;
+	u32 chunks;
+	u32 pool_chunks;
+	u32 free_slots;
+	u32 nr_pages;
+	u32 pages;
+	u32 free_page;
+	u32 late_spares;
+	u64 cascaded;
+	u64 dropped;
+	struct hwtw_chunk *pool;
+	struct rb_root_cached late;
+	struct hwtw_late *late_spare;
+	struct list_head partial;
+	struct {
+		bool active;
+		u32 log;
+		u32 seq;
+		struct hwtw_chunk *read;
+		struct hwtw_chunk *write;
+		u64 *out;
+	} sweep;
+	u64 bitmap[HWTW_LEVELS];
+	u64 *dir[HWTW_DIR_PARTS];
+	struct hwtw_log log[HWTW_LOGS];
+};
+
+/* The memory of a wheel: given by its owner, in process context. */
+void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now);
+int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
+		    struct hwtw_need *need);
+void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk);
+void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late);
+bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries);
+bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page);
+void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops);
+bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget);
+
+/* Timers. */
+int hwtw_wheel_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
+		   u64 user_data, u64 *id);
+int hwtw_wheel_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires,
+		     u64 interval);
+int hwtw_wheel_cancel(struct hwtw_wheel *w, u64 id);
+int hwtw_wheel_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer);
+
+/* Expiry and delivery. */
+bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget);
+u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w);
+unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
+			     struct hwtw_event *ev, unsigned int max);
+unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev,
+			       unsigned int nr);
+void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev,
+			 unsigned int nr);
+
+/*
+ * Instances: hwtw_instance.c
+ */
+
+/**
+ * struct hwtw_cpu - the timers of an instance that were armed on one CPU
+ * @lock: guards all below. Taken alone: of two wheels never both. The timer
+ *	base's locks nest inside, wait queues are woken outside.
+ * @timer: runs the wheel, queued only under @lock
+ * @programmed: tick for which @timer is queued, U64_MAX: it is not
+ * @counted: part of &struct hwtw.unread that is this wheel's
+ * @hwtw: the instance
+ * @wheel: the wheel
+ */
+struct hwtw_cpu {
+	spinlock_t lock;
+	u32 counted;
+	struct hrtimer timer;
+	u64 programmed;
+	struct hwtw *hwtw;
+	struct hwtw_wheel wheel;
+};
+
+/**
+ * struct hwtw - an instance, what one open file is
+ * @setup: guards @clockid, @shift and @max_timers until there is a wheel, from
+ *	when on they don't change, and the making of wheels
+ * @clockid: CLOCK_*
+ * @shift: a tick is 2^shift ns
+ * @max_timers: limit on @timers
+ * @fasync: who wants SIGIO
+ * @timers: live timers, and those that may still be armed by a call under way
+ * @unread: records that can be read
+ * @wait: readers
+ * @nr_cpus: entries of @cpu
+ * @cpu: the wheels, made on first use
+ */
+struct hwtw {
+	struct mutex setup;
+	clockid_t clockid;
+	u32 shift;
+	u64 max_timers;
+	struct fasync_struct *fasync;
+	atomic_long_t timers ____cacheline_aligned_in_smp;
+	atomic_long_t unread;
+	wait_queue_head_t wait;
+	unsigned int nr_cpus ____cacheline_aligned_in_smp;
+	struct hwtw_cpu *cpu[];
+};
+
+/* Limits, module parameters. */
+extern unsigned int hwtw_max_timers;
+extern unsigned int hwtw_max_timers_total;
+
+struct hwtw *hwtw_create(void);
+void hwtw_destroy(struct hwtw *hwtw);
+int hwtw_setup(struct hwtw *hwtw, const struct hwtw_setup *setup);
+void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr);
+unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int max);
+void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
+		    unsigned int delivered, unsigned int taken);
+
+/* Whether a read would find something. */
+static inline bool hwtw_readable(const struct hwtw *hwtw)
+{
+	return atomic_long_read(&hwtw->unread) > 0;
+}
+
+/* Which wheel an id belongs to. */
+static inline u32 hwtw_id_wheel(u64 id)
+{
+	return (id >> HWTW_INDEX_BITS) & (HWTW_WHEELS_MAX - 1);
+}
+
+#endif /* _HWTW_H */

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hwtw: the device and the module
+ *
+ * What crosses the border to userspace is checked, copied and answered here.
+ * The rules of the interface are in uapi/linux/hwtw.h.
+ */
+#include <linux/build_bug.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/nospec.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/stddef.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "hwtw.h"
+
+/* Operations carried out, and records delivered, in one go. */
+#define HWTW_OPS_CHUNK		64
+#define HWTW_READ_CHUNK		32
+
+#define HWTW_FEATURES		HWTW_FEATURE_PERIODIC
+
+static_assert(sizeof(struct hwtw_info) == 64);
+static_assert(sizeof(struct hwtw_setup) == 24);
+static_assert(sizeof(struct hwtw_timer) == 40);
+static_assert(sizeof(struct hwtw_op) == 48);
+static_assert(sizeof(struct hwtw_submit) == 16);
+static_assert(sizeof(struct hwtw_event) == 32);
+
+unsigned int hwtw_max_timers = 1U << 26;
+unsigned int hwtw_max_timers_total = 1U << 28;
+
+static int hwtw_limit_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 1, S32_MAX);
+}
+
+static const struct kernel_param_ops hwtw_limit_ops = {
+	.set = hwtw_limit_set,
+	.get = param_get_uint,
+};
+
+module_param_cb(max_timers, &hwtw_limit_ops, &hwtw_max_timers, 0644);
+MODULE_PARM_DESC(max_timers,
+		 "Most live timers of one instance, 1 to 2147483647, default 67108864. Instances keep what was in force when they were opened or set up.");
+module_param_cb(max_timers_total, &hwtw_limit_ops, &hwtw_max_timers_total, 0644);
+MODULE_PARM_DESC(max_timers_total,
+		 "Most live timers of all instances together, 1 to 2147483647, default 268435456");
+
+/*
+ * Arguments
+ */
+
+/* Copy the first @usize bytes of a result of @ksize bytes, and zeros behind it. */
+static int hwtw_copy_out(void __user *to, size_t usize, const void *from, size_t ksize)
+{
+	if (copy_to_user(to, from, min(usize, ksize)))
+		return -EFAULT;
+	if (usize > ksize && clear_user(to + ksize, usize - ksize))
+		return -EFAULT;
+	return 0;
+}
+
+/*
+ * See that the results of operations can be written, before anything is done
+ * that would have to be undone. Writes what is there already. Returns the
+ * number of operations for which that is so.
+ */
+static unsigned int hwtw_ops_touch(struct hwtw_op __user *uop, const struct hwtw_op *op,
+				   unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(uop, nr * sizeof(*uop)))
+		return 0;
+	/* Who can write the next one's result can write the whole of this one. */
+	for (i = 0; i < nr; i++) {
+		unsafe_put_user(op[i].result, &uop[i].result, fault);
+		if (i == nr - 1)
+			unsafe_put_user(op[i].timer.state, &uop[i].timer.state, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+/* Write the result of an operation that succeeded. */
+#define hwtw_timer_report(ut, op, label) do {					\
+	const struct hwtw_timer *_timer = &(op)->timer;				\
+	struct hwtw_timer __user *_ut = (ut);					\
+										\
+	unsafe_put_user(_timer->state, &_ut->state, label);			\
+	if ((op)->opcode == HWTW_OP_ARM)					\
+		unsafe_put_user(_timer->id, &_ut->id, label);			\
+	if ((op)->opcode == HWTW_OP_QUERY) {					\
+		unsafe_put_user(_timer->user_data, &_ut->user_data, label);	\
+		unsafe_put_user(_timer->time_ns, &_ut->time_ns, label);		\
+		unsafe_put_user(_timer->interval_ns, &_ut->interval_ns, label);	\
+		unsafe_put_user(_timer->flags, &_ut->flags, label);		\
+	}									\
+} while (0)
+
+/* Returns the number of operations whose results were written. */
+static unsigned int hwtw_ops_report(struct hwtw_op __user *uop, const struct hwtw_op *op,
+				    unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(uop, nr * sizeof(*uop)))
+		return 0;
+	for (i = 0; i < nr; i++) {
+		unsafe_put_user(op[i].result, &uop[i].result, fault);
+		if (!op[i].result)
+			hwtw_timer_report(&uop[i].timer, &op[i], fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+/* Remove timers whose ids could not be told. */
+static void hwtw_ops_undo(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
+{
+	for (; nr; nr--, op++) {
+		if (op->opcode != HWTW_OP_ARM || op->result)
+			continue;
+		op->opcode = HWTW_OP_CANCEL;
+		hwtw_run_ops(hwtw, op, 1);
+	}
+}
+
+/*
+ * Commands
+ *
+ * @arg is the argument in userspace, @size its size there.
+ */
+
+static long hwtw_ioc_info(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	struct hwtw_info info = {
+		.abi			= HWTW_ABI,
+		.features		= HWTW_FEATURES,
+		.tick_min_ns		= HWTW_TICK_MIN_NS,
+		.tick_max_ns		= HWTW_TICK_MAX_NS,
+		.max_timers_total	= READ_ONCE(hwtw_max_timers_total),
+		.event_size		= sizeof(struct hwtw_event),
+		.max_batch		= HWTW_BATCH_MAX,
+	};
+
+	mutex_lock(&hwtw->setup);
+	info.clockid = hwtw->clockid;
+	info.tick_ns = 1ULL << hwtw->shift;
+	info.max_timers = hwtw->max_timers;
+	mutex_unlock(&hwtw->setup);
+	return hwtw_copy_out(arg, size, &info, sizeof(info));
+}
+
+static long hwtw_ioc_setup(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	struct hwtw_setup setup;
+	int err;
+
+	err = copy_struct_from_user(&setup, sizeof(setup), arg, size);
+	if (err)
+		return err;
+	return hwtw_setup(hwtw, &setup);
+}
+
+static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user *arg, size_t size)
+{
+	struct hwtw_op op = { .opcode = opcode };
+	int err;
+
+	err = copy_struct_from_user(&op.timer, sizeof(op.timer), arg, size);
+	if (err)
+		return err;
+	if (!user_write_access_begin(arg, sizeof(*arg)))
+		return -EFAULT;
+	unsafe_put_user(op.timer.id, &arg->id, fault);
+	unsafe_put_user(op.timer.state, &arg->state, fault);
+	user_write_access_end();
+
+	hwtw_run_ops(hwtw, &op, 1);
+	if (op.result)
+		return op.result;
+
+	if (!user_write_access_begin(arg, sizeof(*arg)))
+		goto undo;
+	hwtw_timer_report(arg, &op, fault_undo);
+	user_write_access_end();
+	return 0;
+
+fault_undo:
+	user_write_access_end();
+undo:
+	hwtw_ops_undo(hwtw, &op, 1);
+	return -EFAULT;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+static long hwtw_ioc_arm(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	return hwtw_ioc_op(hwtw, HWTW_OP_ARM, arg, size);
+}
+
+static long hwtw_ioc_rearm(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	return hwtw_ioc_op(hwtw, HWTW_OP_REARM, arg, size);
+}
+
+static long hwtw_ioc_cancel(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	return hwtw_ioc_op(hwtw, HWTW_OP_CANCEL, arg, size);
+}
+
+static long hwtw_ioc_query(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	return hwtw_ioc_op(hwtw, HWTW_OP_QUERY, arg, size);
+}
+
+/* Carry out some operations of a batch. Returns how many, with their results written. */
+static unsigned int hwtw_submit_chunk(struct hwtw *hwtw, struct hwtw_op __user *uop,
+				      struct hwtw_op *op, unsigned int nr)
+{
+	unsigned int done;
+
+	nr -= DIV_ROUND_UP(copy_from_user(op, uop, nr * sizeof(*op)), sizeof(*op));
+	nr = nr ? hwtw_ops_touch(uop, op, nr) : 0;
+	if (!nr)
+		return 0;
+	hwtw_run_ops(hwtw, op, nr);
+	done = hwtw_ops_report(uop, op, nr);
+	if (unlikely(done < nr))
+		hwtw_ops_undo(hwtw, op + done, nr - done);
+	return done;
+}
+
+static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	struct hwtw_submit __user *uarg = arg;
+	struct hwtw_op __user *uop;
+	struct hwtw_submit submit;
+	struct hwtw_op *op;
+	u32 done = 0;
+	long err;
+
+	err = copy_struct_from_user(&submit, sizeof(submit), arg, size);
+	if (err)
+		return err;
+	if (submit.nr > HWTW_BATCH_MAX)
+		return -EINVAL;
+	/* Before anything is done: see that it can be told. */
+	if (put_user(done, &uarg->done))
+		return -EFAULT;
+	if (!submit.nr)
+		return 0;
+	op = kmalloc_array(min_t(u32, submit.nr, HWTW_OPS_CHUNK), sizeof(*op), GFP_KERNEL);
+	if (!op)
+		return -ENOMEM;
+
+	uop = u64_to_user_ptr(submit.ops);
+	while (done < submit.nr) {
+		unsigned int nr = min_t(u32, submit.nr - done, HWTW_OPS_CHUNK);
+		unsigned int now = hwtw_submit_chunk(hwtw, uop + done, op, nr);
+
+		done += now;
+		if (now < nr) {
+			err = -EFAULT;
+			break;
+		}
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		cond_resched();
+	}
+	kfree(op);
+	if (put_user(done, &uarg->done))
+		return -EFAULT;
+	return err;
+}
+
+struct hwtw_command {
+	unsigned int cmd;
+	unsigned int min_size;
+	long (*fn)(struct hwtw *hwtw, void __user *arg, size_t size);
+};
+
+/* The size of the argument in the first version of the interface is the least. */
+#define HWTW_COMMAND(_cmd, _type, _last, _fn)			\
+	[_IOC_NR(_cmd)] = {					\
+		.cmd = (_cmd),					\
+		.min_size = offsetofend(_type, _last),		\
+		.fn = (_fn),					\
+	}
+
+static const struct hwtw_command hwtw_commands[] = {
+	HWTW_COMMAND(HWTW_IOC_INFO, struct hwtw_info, max_batch, hwtw_ioc_info),
+	HWTW_COMMAND(HWTW_IOC_SETUP, struct hwtw_setup, max_timers, hwtw_ioc_setup),
+	HWTW_COMMAND(HWTW_IOC_ARM, struct hwtw_timer, state, hwtw_ioc_arm),
+	HWTW_COMMAND(HWTW_IOC_REARM, struct hwtw_timer, state, hwtw_ioc_rearm),
+	HWTW_COMMAND(HWTW_IOC_CANCEL, struct hwtw_timer, state, hwtw_ioc_cancel),
+	HWTW_COMMAND(HWTW_IOC_QUERY, struct hwtw_timer, state, hwtw_ioc_query),
+	HWTW_COMMAND(HWTW_IOC_SUBMIT, struct hwtw_submit, done, hwtw_ioc_submit),
+};
+
+static long hwtw_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	const unsigned int size_mask = _IOC_SIZEMASK << _IOC_SIZESHIFT;
+	unsigned int nr = _IOC_NR(cmd);
+	const struct hwtw_command *command;
+
+	if (nr >= ARRAY_SIZE(hwtw_commands))
+		return -ENOIOCTLCMD;
+	command = &hwtw_commands[array_index_nospec(nr, ARRAY_SIZE(hwtw_commands))];
+	if ((cmd ^ command->cmd) & ~size_mask)
+		return -ENOIOCTLCMD;
+	if (_IOC_SIZE(cmd) < command->min_size)
+		return -EINVAL;
+	return command->fn(file->private_data, (void __user *)arg, _IOC_SIZE(cmd));
+}
+
+/*
+ * Files
+ */
+
+static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct file *file = iocb->ki_filp;
+	struct hwtw *hwtw = file->private_data;
+	struct hwtw_event ev[HWTW_READ_CHUNK];
+	size_t room = iov_iter_count(to) / sizeof(*ev);
+	ssize_t total = 0;
+
+	if (!room)
+		return -EINVAL;
+	while (room) {
+		unsigned int taken, delivered;
+		size_t copied;
+
+		taken = hwtw_take(hwtw, ev, min_t(size_t, room, HWTW_READ_CHUNK));
+		if (!taken) {
+			if (total)
+				break;
+			if (file->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT)
+				return -EAGAIN;
+			if (wait_event_interruptible_exclusive(hwtw->wait, hwtw_readable(hwtw)))
+				return -ERESTARTSYS;
+			continue;
+		}
+		copied = copy_to_iter(ev, taken * sizeof(*ev), to);
+		delivered = copied / sizeof(*ev);
+		iov_iter_revert(to, copied % sizeof(*ev));
+		hwtw_take_done(hwtw, ev, delivered, taken);
+		total += delivered * sizeof(*ev);
+		room -= delivered;
+		if (delivered < taken) {
+			total = total ?: -EFAULT;
+			break;
+		}
+		if (fatal_signal_pending(current))
+			break;
+	}
+	/* Only one of the readers that sleep was woken: pass it on. */
+	if (hwtw_readable(hwtw) && wq_has_sleeper(&hwtw->wait))
+		wake_up_interruptible_poll(&hwtw->wait, EPOLLIN | EPOLLRDNORM);
+	return total;
+}
+
+static __poll_t hwtw_poll(struct file *file, poll_table *wait)
+{
+	struct hwtw *hwtw = file->private_data;
+
+	/*
+	 * Who adds a record counts it, and then wakes those in the queue. Here
+	 * it is the other way round, so one of the two sees the other.
+	 */
+	poll_wait(file, &hwtw->wait, wait);
+	return hwtw_readable(hwtw) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+static int hwtw_fasync(int fd, struct file *file, int on)
+{
+	struct hwtw *hwtw = file->private_data;
+
+	return fasync_helper(fd, file, on, &hwtw->fasync);
+}
+
+static int hwtw_open(struct inode *inode, struct file *file)
+{
+	struct hwtw *hwtw = hwtw_create();
+
+	if (!hwtw)
+		return -ENOMEM;
+	file->private_data = hwtw;
+	file->f_mode |= FMODE_NOWAIT;
+	return stream_open(inode, file);
+}
+
+static int hwtw_release(struct inode *inode, struct file *file)
+{
+	hwtw_destroy(file->private_data);
+	return 0;
+}
+
+static const struct file_operations hwtw_fops = {
+	.owner		= THIS_MODULE,
+	.open		= hwtw_open,
+	.release	= hwtw_release,
+	.read_iter	= hwtw_read_iter,
+	.poll		= hwtw_poll,
+	.fasync		= hwtw_fasync,
+	.unlocked_ioctl	= hwtw_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+};
+
+static struct miscdevice hwtw_misc = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "hwtw",
+	.fops	= &hwtw_fops,
+	.mode	= 0600,
+};
+
+module_misc_device(hwtw_misc);
+
+MODULE_DESCRIPTION("Timer wheels for millions of timeouts behind one descriptor");
+MODULE_LICENSE("GPL");

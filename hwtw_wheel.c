@@ -1,0 +1,1285 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hwtw: the timer wheel
+ *
+ * A hierarchical timing wheel with cascading after G. Varghese and T. Lauck,
+ * "Hashed and Hierarchical Timing Wheels" (SOSP 1987, scheme 7), in which a
+ * bucket only hints and the timer decides:
+ *
+ * - The timer is a slot in a page. It holds the truth: deadline, interval,
+ *   user data, state. Its id leads to it by two array look-ups.
+ * - A bucket is a log: claims of 8 bytes, only ever appended, in chunks of 31.
+ *   A claim {slot, seq} is valid while its seq is the slot's. Otherwise it is
+ *   stale and is dropped when the bucket is next walked.
+ *
+ * Arm writes a slot and appends a claim. Cancel changes the slot's seq and
+ * touches no bucket. Re-arm to a later time stores the new deadline and
+ * nothing else: the claim finds out when it is walked, and moves. Re-arm to an
+ * earlier time appends a new claim and leaves the old one stale. A walk looks
+ * up all slots of a chunk before it needs the first of them, so that cache
+ * misses overlap where a linked list would wait for one after the other.
+ *
+ * Geometry
+ * --------
+ * A tick is 2^shift ns. Level n has 64 buckets of 64^n ticks each:
+ *
+ *   level  bucket (ticks)   with ticks of 2^20 ns    level spans
+ *     0    1                1.05 ms                  67.1 ms
+ *     1    64               67.1 ms                  4.29 s
+ *     2    64^2             4.29 s                   4 min 35 s
+ *     3    64^3             4 min 35 s               4 h 53 min
+ *     4    64^4             4 h 53 min               13.0 days
+ *     5    64^5             13.0 days                2.28 years
+ *     6    64^6             2.28 years               146 years
+ *     7    64^7             146 years                all there is
+ *
+ * A deadline is rounded up to a tick: tick = ceil(ns / 2^shift). The level of
+ * a timer is the highest group of 6 bits in which its tick and the wheel's
+ * clock differ, the bucket is the value of that group in its tick. No deadline
+ * up to 2^63 - 1 ns needs more than 48 bits of ticks, so that the last level
+ * never wraps and nothing is clamped (it ends behind its 33rd bucket). A
+ * deadline that is not after the clock differs in no bit: it is due, and never
+ * reaches the computation of a level.
+ *
+ * All buckets of a level lie ahead of the clock, and all of a level come
+ * before the first of the next level. So the lowest bit of the lowest level
+ * that has one is the next bucket, and the clock jumps there.
+ *
+ * Cascade
+ * -------
+ * When the time of a bucket comes it is drained from its head: a timer that is
+ * due in the bucket's first tick expires, another one moves to the bucket that
+ * it has relative to that tick, always on a lower level or, if it was re-armed
+ * to a later time, ahead. The clock passes to the bucket's tick only once the
+ * bucket is empty. A drain may stop at any claim and go on later: until it is
+ * through, new timers are placed relative to the old clock and so go to the
+ * tail of the bucket being drained. No timer overtakes another one of its
+ * tick, and no timer is missed.
+ *
+ * Error
+ * -----
+ * A timer expires when the clock reaches ceil(deadline): never early, less
+ * than one tick late, whatever its level, since the deadline is looked at
+ * again in each cascade. At a deadline on a tick boundary there is no error.
+ *
+ * Order
+ * -----
+ * Expired timers wait in a log, oldest tick first and in arming order within a
+ * tick. A timer that was due already when it was armed, earlier than the
+ * newest one in the log, waits in a tree beside it, from which a take merges.
+ *
+ * Memory
+ * ------
+ * 40.6 bytes for the slot and 8.3 for the claim of a timer. Expiry allocates
+ * nothing and can't fail: chunks move between the logs and a pool, and
+ *
+ *   chunks >= claims / 31 + min(claims, logs) + HWTW_CHUNK_SLACK
+ *
+ * holds before and after each operation, where claims counts the stale ones
+ * and the records that may be put back. A log wastes at most one chunk, its
+ * last; the slack is for the partly read chunks of the log being drained and
+ * of the unread one, for records put back in front of it, and one to spare.
+ * Operations that may append ask for chunks first (hwtw_wheel_need()). Stale
+ * claims are swept out, some with each operation, once they outnumber the
+ * valid ones. The numbers of claims are reused only behind a complete sweep.
+ *
+ * Locks
+ * -----
+ * None. The owner holds its own around each call; see struct hwtw_cpu.
+ */
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/errno.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/prefetch.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "hwtw.h"
+
+/* See "Memory" above. */
+#define HWTW_CHUNK_SLACK	4
+/* Chunks that are not given back, and how many are asked for at once. */
+#define HWTW_CHUNK_KEEP		32
+#define HWTW_CHUNK_ASK		8
+/* Free slots that are not given back. */
+#define HWTW_SLOTS_KEEP		128
+/* Nodes for late timers that are not given back, and how many are asked for at once. */
+#define HWTW_LATE_KEEP		64
+#define HWTW_LATE_ASK		32
+/* A sweep begins with more stale claims than valid ones and these. */
+#define HWTW_STALE_MIN		2048
+/* ... or when so many claims were numbered since the last one began. */
+#define HWTW_SWEEP_SEQS		(1U << 30)
+/* Stale claims that one call may skip, claims given back by one call. */
+#define HWTW_TAKE_BUDGET	1024
+#define HWTW_TRIM_CHUNKS	32
+
+static_assert(sizeof(struct hwtw_slot) == 40);
+static_assert(sizeof(struct hwtw_page) == HWTW_PAGE_BYTES);
+static_assert(sizeof(struct hwtw_chunk) == HWTW_CHUNK_BYTES);
+static_assert(HWTW_PAGE_SLOTS <= 1 << HWTW_SLOT_BITS);
+static_assert(HWTW_INDEX_BITS + HWTW_WHEEL_BITS + HWTW_GEN_BITS == 64);
+
+static u64 hwtw_tick(const struct hwtw_wheel *w, u64 ns)
+{
+	return (ns + (1ULL << w->shift) - 1) >> w->shift;
+}
+
+/*
+ * Pages and slots
+ *
+ * An entry of the directory is the address of a page, or, bit 0 set, what is
+ * kept of a page that was freed: the next free page number and the first
+ * generation that its slots have not had yet.
+ */
+
+#define HWTW_ENTRY_FREE(next, gen)	((u64)(gen) << 32 | (u64)(next) << 1 | 1)
+#define HWTW_ENTRY_NEXT(entry)		((u32)(entry) >> 1)
+#define HWTW_ENTRY_GEN(entry)		((u32)((entry) >> 32))
+
+#define HWTW_ENTRY_END			((u32)S32_MAX)	/* of the list of free numbers */
+
+static u64 *hwtw_dir_entry(const struct hwtw_wheel *w, u32 page)
+{
+	unsigned long n = page + BIT(HWTW_DIR_FIRST);
+	unsigned int part = __fls(n);
+
+	return &w->dir[part][n ^ BIT(part)];
+}
+
+static struct hwtw_page *hwtw_page(const struct hwtw_wheel *w, u32 page)
+{
+	u64 entry = *hwtw_dir_entry(w, page);
+
+	return entry & 1 ? NULL : (struct hwtw_page *)(unsigned long)entry;
+}
+
+/* The slot that a claim names, or NULL. Whether the claim is valid is another question. */
+static struct hwtw_slot *hwtw_claim_slot(const struct hwtw_wheel *w, u64 claim)
+{
+	u32 index = (u32)claim;
+	struct hwtw_page *page;
+
+	if (index == (u32)HWTW_CLAIM_NONE)
+		return NULL;
+	page = hwtw_page(w, index >> HWTW_SLOT_BITS);
+	if (!page)
+		return NULL;
+	return &page->slot[index & (BIT(HWTW_SLOT_BITS) - 1)];
+}
+
+static bool hwtw_claim_valid(const struct hwtw_slot *slot, u64 claim)
+{
+	return slot && slot->seq == (u32)(claim >> 32);
+}
+
+/* The slot of a live timer that no reader holds, or NULL. */
+static struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
+{
+	u32 nr = (id & (BIT(HWTW_INDEX_BITS) - 1)) >> HWTW_SLOT_BITS;
+	u32 place = id & (BIT(HWTW_SLOT_BITS) - 1);
+	struct hwtw_page *page;
+	struct hwtw_slot *slot;
+
+	if (nr >= w->nr_pages || place >= HWTW_PAGE_SLOTS)
+		return NULL;
+	page = hwtw_page(w, array_index_nospec(nr, w->nr_pages));
+	if (!page)
+		return NULL;
+	slot = &page->slot[array_index_nospec(place, HWTW_PAGE_SLOTS)];
+	if (slot->gen != id >> (64 - HWTW_GEN_BITS) ||
+	    slot->state == HWTW_SLOT_FREE || slot->state == HWTW_SLOT_DELIVERING)
+		return NULL;
+	return slot;
+}
+
+static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
+{
+	return (struct hwtw_page *)((unsigned long)slot & ~(HWTW_PAGE_BYTES - 1UL));
+}
+
+static u32 hwtw_slot_index(const struct hwtw_slot *slot)
+{
+	struct hwtw_page *page = hwtw_slot_page(slot);
+
+	return page->nr << HWTW_SLOT_BITS | (u32)(slot - page->slot);
+}
+
+static u64 hwtw_slot_id(const struct hwtw_wheel *w, const struct hwtw_slot *slot,
+			u32 index)
+{
+	return (u64)slot->gen << (64 - HWTW_GEN_BITS) |
+	       (u64)w->nr << HWTW_INDEX_BITS | index;
+}
+
+static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
+{
+	u64 *entry = hwtw_dir_entry(w, page->nr);
+	u32 gen = 0;
+	int i;
+
+	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
+		gen = max(gen, page->slot[i].gen);
+	if (!page->worn) {
+		list_del(&page->node);
+		w->free_slots -= HWTW_PAGE_SLOTS;
+	}
+	/* A worn page's number is never used again. */
+	*entry = HWTW_ENTRY_FREE(w->free_page, gen);
+	if (!page->worn)
+		w->free_page = page->nr;
+	w->pages--;
+	kfree(page);
+}
+
+/* There is one: hwtw_wheel_need() saw to it. */
+static struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w)
+{
+	struct hwtw_page *page = list_first_entry(&w->partial, struct hwtw_page, node);
+	struct hwtw_slot *slot = &page->slot[page->free_first];
+
+	page->free_first = slot->next_free;
+	w->free_slots--;
+	if (++page->used == HWTW_PAGE_SLOTS)
+		list_del(&page->node);
+	return slot;
+}
+
+static void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot)
+{
+	struct hwtw_page *page = hwtw_slot_page(slot);
+	u8 place = slot - page->slot;
+	bool full = page->used == HWTW_PAGE_SLOTS;
+
+	slot->state = HWTW_SLOT_FREE;
+	slot->seq = 0;
+	if (unlikely(slot->gen++ == HWTW_GEN_MAX) && !page->worn) {
+		page->worn = true;
+		if (!full) {
+			list_del(&page->node);
+			w->free_slots -= HWTW_PAGE_SLOTS - page->used;
+		}
+	}
+	if (full)
+		page->free_first = place;
+	else
+		page->slot[page->free_last].next_free = place;
+	page->free_last = place;
+	page->used--;
+	if (likely(!page->worn)) {
+		w->free_slots++;
+		if (full)
+			list_add(&page->node, &w->partial);
+		/* Take from the fuller pages, so that this one gets empty. */
+		else if (!page->used)
+			list_move_tail(&page->node, &w->partial);
+	}
+	if (!page->used &&
+	    (page->worn || w->free_slots >= HWTW_PAGE_SLOTS + HWTW_SLOTS_KEEP))
+		hwtw_page_free(w, page);
+}
+
+/*
+ * Logs
+ */
+
+/* The chunk of a claim. A position behind a claim may be behind its chunk. */
+static struct hwtw_chunk *hwtw_chunk_of(const u64 *claim)
+{
+	return (struct hwtw_chunk *)((unsigned long)claim & ~(HWTW_CHUNK_BYTES - 1UL));
+}
+
+/* Behind the last claim of a chunk. */
+static u64 *hwtw_chunk_last(struct hwtw_chunk *chunk)
+{
+	return chunk->claim + HWTW_CHUNK_CLAIMS;
+}
+
+/* Behind the last claim of some chunk, or NULL. */
+static bool hwtw_chunk_end(const u64 *pos)
+{
+	return !((unsigned long)pos & (HWTW_CHUNK_BYTES - 1));
+}
+
+static bool hwtw_log_empty(const struct hwtw_log *log)
+{
+	return log->head == log->tail;
+}
+
+static struct hwtw_chunk *hwtw_chunk_get(struct hwtw_wheel *w)
+{
+	struct hwtw_chunk *chunk = w->pool;
+
+	w->pool = chunk->link;
+	w->pool_chunks--;
+	return chunk;
+}
+
+static void hwtw_chunk_put(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
+{
+	chunk->link = w->pool;
+	w->pool = chunk;
+	w->pool_chunks++;
+}
+
+static u64 *hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
+{
+	struct hwtw_chunk *chunk = hwtw_chunk_get(w);
+
+	if (log->tail)
+		hwtw_chunk_of(log->tail - 1)->link = chunk;
+	else
+		log->head = chunk->claim;
+	return chunk->claim;
+}
+
+static void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, u64 claim)
+{
+	u64 *pos = log->tail;
+
+	if (unlikely(hwtw_chunk_end(pos)))
+		pos = hwtw_log_extend(w, log);
+	*pos++ = claim;
+	log->tail = pos;
+	w->claims++;
+}
+
+static void hwtw_log_prepend(struct hwtw_wheel *w, struct hwtw_log *log, u64 claim)
+{
+	u64 *pos = log->head;
+
+	if (!pos || pos == hwtw_chunk_of(pos)->claim) {
+		struct hwtw_chunk *chunk = hwtw_chunk_get(w);
+
+		if (pos)
+			chunk->link = hwtw_chunk_of(pos);
+		pos = hwtw_chunk_last(chunk);
+		if (!log->tail)
+			log->tail = pos;
+	}
+	*--pos = claim;
+	log->head = pos;
+	w->claims++;
+}
+
+/* Drop @nr claims, all of them in the first chunk. */
+static void hwtw_log_consume(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int nr)
+{
+	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
+
+	log->head += nr;
+	w->claims -= nr;
+	if (log == &w->log[w->sweep.log])
+		w->sweep.read = NULL;
+	if (hwtw_log_empty(log)) {
+		log->head = NULL;
+		log->tail = NULL;
+	} else if (hwtw_chunk_end(log->head)) {
+		log->head = chunk->link->claim;
+	} else {
+		return;
+	}
+	hwtw_chunk_put(w, chunk);
+}
+
+/* Look up the slots of the first claims, up to @max and to the end of the chunk. */
+static unsigned int hwtw_log_gather(const struct hwtw_wheel *w, const struct hwtw_log *log,
+				    struct hwtw_slot **slot, unsigned int max)
+{
+	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
+	const u64 *end = hwtw_chunk_last(chunk);
+	unsigned int nr, i;
+
+	if (hwtw_chunk_of(log->tail - 1) == chunk)
+		end = log->tail;
+	nr = min_t(unsigned int, end - log->head, max);
+	for (i = 0; i < nr; i++) {
+		slot[i] = hwtw_claim_slot(w, log->head[i]);
+		prefetchw(slot[i]);
+	}
+	return nr;
+}
+
+/*
+ * Buckets
+ */
+
+static unsigned int hwtw_level_shift(unsigned int level)
+{
+	return level * HWTW_LEVEL_BITS;
+}
+
+/* Append a claim to the bucket that @tick has relative to @base, an earlier tick. */
+static void hwtw_place(struct hwtw_wheel *w, u64 base, u64 tick, u64 claim)
+{
+	unsigned int level = (fls64(tick ^ base) - 1) / HWTW_LEVEL_BITS;
+	unsigned int shift = hwtw_level_shift(level);
+	unsigned int bucket = (tick >> shift) & HWTW_LEVEL_MASK;
+	u64 start = tick >> shift << shift;
+
+	hwtw_log_append(w, &w->log[level * HWTW_LEVEL_SIZE + bucket], claim);
+	w->bitmap[level] |= BIT_ULL(bucket);
+	if (start < w->next)
+		w->next = start;
+}
+
+static void hwtw_bucket_clear(struct hwtw_wheel *w, u32 bucket)
+{
+	w->bitmap[bucket / HWTW_LEVEL_SIZE] &= ~BIT_ULL(bucket % HWTW_LEVEL_SIZE);
+}
+
+/* The next bucket with claims and its first tick, or HWTW_LOGS and U64_MAX. */
+static u32 hwtw_bucket_next(const struct hwtw_wheel *w, u64 *start)
+{
+	unsigned int level;
+
+	for (level = 0; level < HWTW_LEVELS; level++) {
+		unsigned int shift = hwtw_level_shift(level);
+		u64 window = ~0ULL << (shift + HWTW_LEVEL_BITS);
+		unsigned int bucket;
+
+		if (!w->bitmap[level])
+			continue;
+		bucket = __ffs64(w->bitmap[level]);
+		*start = (w->clk & window) | (u64)bucket << shift;
+		return level * HWTW_LEVEL_SIZE + bucket;
+	}
+	*start = U64_MAX;
+	return HWTW_LOGS;
+}
+
+static u32 hwtw_seq_next(struct hwtw_wheel *w)
+{
+	if (unlikely(!++w->seq))
+		w->seq = 1;
+	return w->seq;
+}
+
+/*
+ * Late timers
+ */
+
+static bool hwtw_late_less(struct rb_node *a, const struct rb_node *b)
+{
+	const struct hwtw_late *x = rb_entry(a, struct hwtw_late, node);
+	const struct hwtw_late *y = rb_entry(b, struct hwtw_late, node);
+
+	if (x->tick != y->tick)
+		return x->tick < y->tick;
+	return (s32)(x->seq - y->seq) < 0;
+}
+
+static struct hwtw_late *hwtw_late_first(const struct hwtw_wheel *w)
+{
+	return rb_entry_safe(rb_first_cached(&w->late), struct hwtw_late, node);
+}
+
+static struct hwtw_late *hwtw_late_get(struct hwtw_wheel *w)
+{
+	struct hwtw_late *late = w->late_spare;
+
+	w->late_spare = late->link;
+	w->late_spares--;
+	return late;
+}
+
+static void hwtw_late_put(struct hwtw_wheel *w, struct hwtw_late *late)
+{
+	late->link = w->late_spare;
+	w->late_spare = late;
+	w->late_spares++;
+}
+
+static void hwtw_late_add(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 tick)
+{
+	struct hwtw_late *late = hwtw_late_get(w);
+
+	late->tick = tick;
+	late->seq = slot->seq;
+	late->index = hwtw_slot_index(slot);
+	rb_add_cached(&late->node, &w->late, hwtw_late_less);
+	slot->state = HWTW_SLOT_LATE;
+	w->nr_late++;
+}
+
+static void hwtw_late_del(struct hwtw_wheel *w, struct hwtw_late *late)
+{
+	rb_erase_cached(&late->node, &w->late);
+	hwtw_late_put(w, late);
+	w->nr_late--;
+}
+
+static struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
+					const struct hwtw_slot *slot)
+{
+	struct hwtw_late key = { .tick = hwtw_tick(w, slot->expires_ns), .seq = slot->seq };
+	struct rb_node *node = w->late.rb_root.rb_node;
+
+	while (node) {
+		struct hwtw_late *late = rb_entry(node, struct hwtw_late, node);
+
+		if (late->seq == key.seq)
+			return late;
+		node = hwtw_late_less(&key.node, node) ? node->rb_left : node->rb_right;
+	}
+	return NULL;
+}
+
+/*
+ * Timers
+ */
+
+/* The last tick that is known to have passed. The clock stays behind during a drain. */
+static u64 hwtw_passed(const struct hwtw_wheel *w)
+{
+	return w->drain == HWTW_LOGS ? w->clk : w->drain_tick;
+}
+
+/* The caller's @now may be older than what the wheel knows. */
+static bool hwtw_due(const struct hwtw_wheel *w, u64 now, u64 expires, u64 tick)
+{
+	return expires <= now || tick <= hwtw_passed(w);
+}
+
+/* It would come before the newest unread timer. */
+static bool hwtw_due_late(const struct hwtw_wheel *w, u64 tick)
+{
+	return (w->unread || w->delivering) && tick < w->unread_tick;
+}
+
+/*
+ * Whether a timer that is due can be inserted now. Not while older ones wait
+ * for the wheel to run: they come first. Not without a node, if it is late.
+ */
+static bool hwtw_due_ready(struct hwtw_wheel *w, u64 now, u64 tick)
+{
+	if (w->next <= now >> w->shift || w->drain != HWTW_LOGS)
+		return false;
+	if (hwtw_due_late(w, tick) && !w->late_spare) {
+		w->late_wanted = true;
+		return false;
+	}
+	return true;
+}
+
+static void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index,
+			u64 now, u64 tick)
+{
+	u64 claim;
+
+	slot->seq = hwtw_seq_next(w);
+	claim = HWTW_CLAIM(index, slot->seq);
+	if (hwtw_due(w, now, slot->expires_ns, tick)) {
+		if (hwtw_due_late(w, tick)) {
+			hwtw_late_add(w, slot, tick);
+		} else {
+			slot->state = HWTW_SLOT_EXPIRED;
+			w->unread_tick = tick;
+			hwtw_log_append(w, &w->log[HWTW_UNREAD], claim);
+		}
+		w->unread++;
+		return;
+	}
+	slot->state = HWTW_SLOT_PENDING;
+	w->pending++;
+	/* Nothing lies between the clock and now: place it by the shorter way. */
+	now >>= w->shift;
+	if (now > w->clk && now < w->next)
+		w->clk = now;
+	hwtw_place(w, w->clk, tick, claim);
+}
+
+/* Leave the state it is in. Returns that state, as userspace knows it. */
+static int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
+{
+	if (slot->state == HWTW_SLOT_PENDING) {
+		w->pending--;
+		slot->seq = 0;
+		return HWTW_PENDING;
+	}
+	if (slot->state == HWTW_SLOT_LATE)
+		hwtw_late_del(w, hwtw_late_find(w, slot));
+	w->unread--;
+	slot->seq = 0;
+	return HWTW_EXPIRED;
+}
+
+/**
+ * hwtw_wheel_arm - a new timer
+ * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
+ * @now: present time in ns; may be older than that of other calls
+ * @expires: deadline in ns, at most HWTW_TIME_MAX_NS
+ * @interval: 0 or interval in ns, at least one tick
+ * @user_data: comes back in the record
+ * @id: where the id goes
+ *
+ * Return: HWTW_PENDING or HWTW_EXPIRED, or -EAGAIN if nothing was changed
+ * because the wheel has to run up to @now first, or lacks memory.
+ */
+int hwtw_wheel_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
+		   u64 user_data, u64 *id)
+{
+	u64 tick = hwtw_tick(w, expires);
+	struct hwtw_slot *slot;
+	u32 index;
+
+	if (hwtw_due(w, now, expires, tick) && !hwtw_due_ready(w, now, tick))
+		return -EAGAIN;
+	slot = hwtw_slot_alloc(w);
+	slot->expires_ns = expires;
+	slot->user_data = user_data;
+	slot->interval_ns = interval;
+	index = hwtw_slot_index(slot);
+	*id = hwtw_slot_id(w, slot, index);
+	hwtw_insert(w, slot, index, now, tick);
+	return slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
+}
+
+/**
+ * hwtw_wheel_rearm - give a timer a new time
+ * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
+ * @now: present time in ns; may be older than that of other calls
+ * @id: id of the timer
+ * @expires: deadline in ns, at most HWTW_TIME_MAX_NS
+ * @interval: 0 or interval in ns, at least one tick
+ *
+ * Return: the state it was in, HWTW_PENDING or HWTW_EXPIRED; -ENOENT; or
+ * -EAGAIN as in hwtw_wheel_arm().
+ */
+int hwtw_wheel_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 interval)
+{
+	struct hwtw_slot *slot = hwtw_find(w, id);
+	u64 tick = hwtw_tick(w, expires);
+	bool due = hwtw_due(w, now, expires, tick);
+	int state;
+
+	if (!slot)
+		return -ENOENT;
+	if (slot->state == HWTW_SLOT_PENDING && expires >= slot->expires_ns && !due) {
+		/* Its claim comes up in time and finds out. */
+		slot->expires_ns = expires;
+		slot->interval_ns = interval;
+		return HWTW_PENDING;
+	}
+	if (due && !hwtw_due_ready(w, now, tick))
+		return -EAGAIN;
+	state = hwtw_detach(w, slot);
+	slot->expires_ns = expires;
+	slot->interval_ns = interval;
+	hwtw_insert(w, slot, hwtw_slot_index(slot), now, tick);
+	return state;
+}
+
+/**
+ * hwtw_wheel_cancel - remove a timer
+ * @w: the wheel
+ * @id: id of the timer
+ *
+ * Return: the state it was in, HWTW_PENDING or HWTW_EXPIRED, or -ENOENT.
+ */
+int hwtw_wheel_cancel(struct hwtw_wheel *w, u64 id)
+{
+	struct hwtw_slot *slot = hwtw_find(w, id);
+	int state;
+
+	if (!slot)
+		return -ENOENT;
+	state = hwtw_detach(w, slot);
+	hwtw_slot_free(w, slot);
+	return state;
+}
+
+/**
+ * hwtw_wheel_query - deadline, interval, user data and state of a timer
+ * @w: the wheel
+ * @id: id of the timer
+ * @timer: where they go
+ *
+ * Return: 0 or -ENOENT.
+ */
+int hwtw_wheel_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
+{
+	const struct hwtw_slot *slot = hwtw_find(w, id);
+
+	if (!slot)
+		return -ENOENT;
+	*timer = (struct hwtw_timer) {
+		.id		= id,
+		.user_data	= slot->user_data,
+		.time_ns	= slot->expires_ns,
+		.interval_ns	= slot->interval_ns,
+		.flags		= HWTW_TIMER_ABS,
+		.state		= slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED,
+	};
+	return 0;
+}
+
+/*
+ * Expiry
+ */
+
+/* Drain up to @budget claims of the bucket that begins with @start. */
+static unsigned int hwtw_drain(struct hwtw_wheel *w, struct hwtw_log *log, u64 start,
+			       unsigned int budget)
+{
+	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
+	unsigned int nr = hwtw_log_gather(w, log, slot, min(budget, HWTW_CHUNK_CLAIMS));
+	const u64 *claim = log->head;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		u64 tick;
+
+		if (!hwtw_claim_valid(slot[i], claim[i])) {
+			w->dropped++;
+			continue;
+		}
+		tick = hwtw_tick(w, slot[i]->expires_ns);
+		if (tick > start) {
+			hwtw_place(w, start, tick, claim[i]);
+			w->cascaded++;
+			continue;
+		}
+		slot[i]->state = HWTW_SLOT_EXPIRED;
+		w->pending--;
+		w->unread++;
+		w->unread_tick = start;
+		hwtw_log_append(w, &w->log[HWTW_UNREAD], claim[i]);
+	}
+	hwtw_log_consume(w, log, nr);
+	return nr;
+}
+
+/**
+ * hwtw_wheel_run - expire what is due
+ * @w: the wheel
+ * @now: present time in ns
+ * @budget: most claims to look at
+ *
+ * Return: true if the budget was spent and there may be more to do.
+ */
+bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
+{
+	now >>= w->shift;
+	for (;;) {
+		struct hwtw_log *log;
+
+		if (w->drain == HWTW_LOGS) {
+			u32 bucket = hwtw_bucket_next(w, &w->next);
+
+			if (w->next > now)
+				break;
+			w->drain = bucket;
+			w->drain_tick = w->next;
+		}
+		log = &w->log[w->drain];
+		while (!hwtw_log_empty(log)) {
+			if (!budget)
+				return true;
+			budget -= hwtw_drain(w, log, w->drain_tick, budget);
+		}
+		hwtw_bucket_clear(w, w->drain);
+		w->clk = w->drain_tick;
+		w->drain = HWTW_LOGS;
+	}
+	if (now > w->clk)
+		w->clk = now;
+	return false;
+}
+
+/*
+ * Delivery
+ */
+
+/**
+ * hwtw_wheel_unread_tick - deadline tick of the first unread timer
+ * @w: the wheel
+ *
+ * Return: the tick or an earlier one, U64_MAX if there is none.
+ */
+u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w)
+{
+	struct hwtw_late *late = hwtw_late_first(w);
+	struct hwtw_log *log = &w->log[HWTW_UNREAD];
+	unsigned int budget = HWTW_TAKE_BUDGET;
+
+	if (!w->unread)
+		return U64_MAX;
+	while (!hwtw_log_empty(log)) {
+		struct hwtw_slot *slot = hwtw_claim_slot(w, *log->head);
+
+		if (hwtw_claim_valid(slot, *log->head)) {
+			u64 tick = hwtw_tick(w, slot->expires_ns);
+
+			return late ? min(tick, late->tick) : tick;
+		}
+		if (!budget--)
+			return 0;
+		w->dropped++;
+		hwtw_log_consume(w, log, 1);
+	}
+	return late ? late->tick : U64_MAX;
+}
+
+static void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index, u64 now,
+			  struct hwtw_event *ev)
+{
+	u64 overruns = 0;
+
+	if (slot->interval_ns && now > slot->expires_ns)
+		overruns = div64_u64(now - slot->expires_ns, slot->interval_ns);
+	slot->state = HWTW_SLOT_DELIVERING;
+	w->unread--;
+	w->delivering++;
+	ev->user_data = slot->user_data;
+	ev->id = hwtw_slot_id(w, slot, index);
+	ev->expires_ns = slot->expires_ns;
+	ev->overruns = min_t(u64, overruns, U32_MAX);
+	ev->flags = 0;
+}
+
+/**
+ * hwtw_wheel_take - take records of expired timers for delivery
+ * @w: the wheel
+ * @now: present time in ns
+ * @last_tick: take none with a later deadline tick
+ * @ev: where they go
+ * @max: room in @ev
+ *
+ * Takes the oldest ones. Each has to be handed to hwtw_wheel_commit() or to
+ * hwtw_wheel_put_back() afterwards; until then its timer can't be found.
+ *
+ * Return: the number of records. It may be 0 although there are some, if there
+ * were many stale claims before them.
+ */
+unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
+			     struct hwtw_event *ev, unsigned int max)
+{
+	struct hwtw_log *log = &w->log[HWTW_UNREAD];
+	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
+	unsigned int budget = HWTW_TAKE_BUDGET;
+	unsigned int taken = 0;
+
+	while (taken < max && w->unread && budget) {
+		struct hwtw_late *late = hwtw_late_first(w);
+		u64 late_tick = late ? late->tick : U64_MAX;
+		const u64 *claim = log->head;
+		unsigned int nr = 0, i;
+		u64 tick = U64_MAX;
+
+		if (!hwtw_log_empty(log))
+			nr = hwtw_log_gather(w, log, slot,
+					     min3(max - taken, budget, HWTW_CHUNK_CLAIMS));
+		for (i = 0; i < nr; i++) {
+			if (!hwtw_claim_valid(slot[i], claim[i])) {
+				w->dropped++;
+				continue;
+			}
+			tick = hwtw_tick(w, slot[i]->expires_ns);
+			if (tick > late_tick || tick > last_tick)
+				break;
+			hwtw_take_one(w, slot[i], (u32)claim[i], now, &ev[taken++]);
+		}
+		if (i) {
+			hwtw_log_consume(w, log, i);
+			budget -= i;
+		} else if (late_tick <= last_tick && late) {
+			struct hwtw_slot *first = hwtw_claim_slot(w, late->index);
+
+			hwtw_take_one(w, first, late->index, now, &ev[taken++]);
+			hwtw_late_del(w, late);
+			budget--;
+		} else {
+			break;
+		}
+	}
+	return taken;
+}
+
+/**
+ * hwtw_wheel_commit - records were delivered
+ * @w: the wheel
+ * @ev: records of hwtw_wheel_take(), as they were
+ * @nr: their number
+ *
+ * One-shot timers are gone. Periodic ones go on with the first deadline that
+ * the record did not tell of. If that one has passed too, meanwhile, they
+ * expire with the next tick.
+ *
+ * Return: the number of timers that are gone.
+ */
+unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev,
+			       unsigned int nr)
+{
+	unsigned int gone = 0, i;
+
+	for (i = 0; i < nr; i++) {
+		u32 index = ev[i].id & (BIT(HWTW_INDEX_BITS) - 1);
+		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
+		u64 periods, left;
+
+		w->delivering--;
+		if (!slot->interval_ns) {
+			hwtw_slot_free(w, slot);
+			gone++;
+			continue;
+		}
+		periods = ev[i].overruns + 1ULL;
+		left = HWTW_TIME_MAX_NS - slot->expires_ns;
+		if (div64_u64(left, slot->interval_ns) < periods)
+			slot->expires_ns = HWTW_TIME_MAX_NS;
+		else
+			slot->expires_ns += periods * slot->interval_ns;
+		slot->seq = hwtw_seq_next(w);
+		slot->state = HWTW_SLOT_PENDING;
+		w->pending++;
+		hwtw_place(w, w->clk, max(hwtw_tick(w, slot->expires_ns), hwtw_passed(w) + 1),
+			   HWTW_CLAIM(index, slot->seq));
+	}
+	return gone;
+}
+
+/**
+ * hwtw_wheel_put_back - records could not be delivered
+ * @w: the wheel
+ * @ev: records of hwtw_wheel_take(), as they were
+ * @nr: their number
+ *
+ * They are unread as before, and the first to be taken.
+ */
+void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsigned int nr)
+{
+	while (nr--) {
+		u32 index = ev[nr].id & (BIT(HWTW_INDEX_BITS) - 1);
+		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
+
+		w->delivering--;
+		w->unread++;
+		slot->state = HWTW_SLOT_EXPIRED;
+		hwtw_log_prepend(w, &w->log[HWTW_UNREAD], HWTW_CLAIM(index, slot->seq));
+	}
+}
+
+/*
+ * Stale claims
+ */
+
+/* Claims that are valid. */
+static u32 hwtw_valid(const struct hwtw_wheel *w)
+{
+	return w->pending + w->unread - w->nr_late;
+}
+
+static void hwtw_sweep_next_log(struct hwtw_wheel *w)
+{
+	w->sweep.read = NULL;
+	if (++w->sweep.log == HWTW_LOGS)
+		w->sweep.active = false;
+}
+
+/*
+ * Read one chunk of the log being swept and move its valid claims to the front
+ * of the log. What is left open behind them, up to the next chunk to read, is
+ * filled with claims of nobody, so that others can read the log at any time.
+ * Who reads from it starts its sweep anew.
+ */
+static void hwtw_sweep_chunk(struct hwtw_wheel *w)
+{
+	struct hwtw_log *log = &w->log[w->sweep.log];
+	struct hwtw_chunk *chunk;
+	u64 *in, *end, *out;
+	bool last;
+
+	if (hwtw_log_empty(log) || w->sweep.log == w->drain) {
+		hwtw_sweep_next_log(w);
+		return;
+	}
+	if (!w->sweep.read) {
+		w->sweep.read = hwtw_chunk_of(log->head);
+		w->sweep.write = w->sweep.read;
+		w->sweep.out = log->head;
+	}
+	chunk = w->sweep.read;
+	out = w->sweep.out;
+	in = chunk->claim;
+	if (w->sweep.write == chunk)
+		in = log->head;
+	else
+		w->claims -= hwtw_chunk_last(w->sweep.write) - out;
+	last = hwtw_chunk_of(log->tail - 1) == chunk;
+	end = last ? log->tail : hwtw_chunk_last(chunk);
+
+	w->claims -= end - in;
+	/* Without a valid claim there is no need to look. */
+	for (; in < end && hwtw_valid(w); in++) {
+		if (!hwtw_claim_valid(hwtw_claim_slot(w, *in), *in))
+			continue;
+		if (w->sweep.write != chunk && hwtw_chunk_end(out)) {
+			w->sweep.write = chunk;
+			out = chunk->claim;
+		}
+		*out++ = *in;
+		w->claims++;
+	}
+	w->sweep.out = out;
+
+	if (w->sweep.write != chunk) {
+		w->sweep.write->link = chunk->link;
+		hwtw_chunk_put(w, chunk);
+	}
+	if (!last) {
+		w->sweep.read = w->sweep.write->link;
+		for (; out < hwtw_chunk_last(w->sweep.write); out++) {
+			*out = HWTW_CLAIM_NONE;
+			w->claims++;
+		}
+		return;
+	}
+	log->tail = out;
+	if (hwtw_log_empty(log)) {
+		log->head = NULL;
+		log->tail = NULL;
+		hwtw_chunk_put(w, w->sweep.write);
+		if (w->sweep.log != HWTW_UNREAD)
+			hwtw_bucket_clear(w, w->sweep.log);
+	}
+	hwtw_sweep_next_log(w);
+}
+
+/*
+ * Memory
+ */
+
+/* Chunks that can hold so many claims, however they spread over the logs. */
+static u32 hwtw_chunks_for(u32 claims)
+{
+	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
+}
+
+/**
+ * hwtw_wheel_tidy - keep memory in bounds
+ * @w: the wheel
+ * @ops: operations since the last call
+ *
+ * Looks for stale claims if there are too many, in proportion to @ops, and
+ * gives back chunks that are not needed any more.
+ */
+void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops)
+{
+	u32 valid = hwtw_valid(w);
+	unsigned int steps = ops / 4 + 1;
+	unsigned int trim = HWTW_TRIM_CHUNKS;
+	u32 keep;
+
+	if (!w->sweep.active && (w->claims - valid > valid + HWTW_STALE_MIN ||
+				 w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)) {
+		w->sweep.active = true;
+		w->sweep.log = 0;
+		w->sweep.read = NULL;
+		w->sweep.seq = w->seq;
+	}
+	while (w->sweep.active && steps--)
+		hwtw_sweep_chunk(w);
+
+	keep = hwtw_chunks_for(w->claims + w->delivering) + HWTW_CHUNK_KEEP;
+	while (w->chunks > keep && w->pool && trim--) {
+		kfree(hwtw_chunk_get(w));
+		w->chunks--;
+	}
+	while (w->late_spares > HWTW_LATE_KEEP && trim--)
+		kfree(hwtw_late_get(w));
+}
+
+/**
+ * hwtw_wheel_need - what is missing for some operations
+ * @w: the wheel
+ * @arms: timers that may be armed
+ * @rearms: timers that may be re-armed
+ * @need: what is missing
+ *
+ * Return: 1 if something is missing, 0 if nothing is, -ENOSPC if no page can
+ * be added any more.
+ */
+int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
+		    struct hwtw_need *need)
+{
+	u32 want = hwtw_chunks_for(w->claims + w->delivering + arms + rearms);
+
+	if (likely(w->chunks >= want && w->free_slots >= arms && !w->late_wanted))
+		return 0;
+	memset(need, 0, sizeof(*need));
+	if (w->chunks < want)
+		need->chunks = want - w->chunks + HWTW_CHUNK_ASK;
+	if (w->late_wanted)
+		need->late = HWTW_LATE_ASK;
+	if (w->free_slots < arms) {
+		need->pages = DIV_ROUND_UP(arms - w->free_slots, HWTW_PAGE_SLOTS);
+		if (w->free_page == HWTW_ENTRY_END) {
+			unsigned int part = __fls(w->nr_pages + BIT(HWTW_DIR_FIRST));
+
+			if (w->nr_pages == HWTW_PAGES_MAX)
+				return -ENOSPC;
+			if (!w->dir[part])
+				need->dir = BIT(part);
+		}
+	}
+	return 1;
+}
+
+/**
+ * hwtw_wheel_give_chunk - add a chunk to the pool
+ * @w: the wheel
+ * @chunk: memory of kmalloc()
+ */
+void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
+{
+	hwtw_chunk_put(w, chunk);
+	w->chunks++;
+}
+
+/**
+ * hwtw_wheel_give_late - add a node for a late timer
+ * @w: the wheel
+ * @late: memory of kmalloc()
+ */
+void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late)
+{
+	hwtw_late_put(w, late);
+	w->late_wanted = false;
+}
+
+/**
+ * hwtw_wheel_give_dir - add a part of the page directory
+ * @w: the wheel
+ * @part: memory of kvcalloc()
+ * @entries: &struct hwtw_need.dir
+ *
+ * Return: false if it is not needed any more.
+ */
+bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries)
+{
+	unsigned int k = __fls(entries);
+
+	if (w->dir[k])
+		return false;
+	w->dir[k] = part;
+	return true;
+}
+
+/**
+ * hwtw_wheel_give_page - add a page of slots
+ * @w: the wheel
+ * @page: memory of kmalloc(), aligned to its size
+ *
+ * Return: false if there is no room for it in the directory.
+ */
+bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
+{
+	u32 nr = w->free_page;
+	u64 *entry;
+	u32 gen = 1;
+	int i;
+
+	if (nr != HWTW_ENTRY_END) {
+		entry = hwtw_dir_entry(w, nr);
+		gen = HWTW_ENTRY_GEN(*entry);
+		w->free_page = HWTW_ENTRY_NEXT(*entry);
+	} else {
+		nr = w->nr_pages;
+		if (nr == HWTW_PAGES_MAX || !w->dir[__fls(nr + BIT(HWTW_DIR_FIRST))])
+			return false;
+		entry = hwtw_dir_entry(w, nr);
+		w->nr_pages++;
+	}
+	*entry = (unsigned long)page;
+	page->nr = nr;
+	page->used = 0;
+	page->free_first = 0;
+	page->free_last = HWTW_PAGE_SLOTS - 1;
+	page->worn = false;
+	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
+		page->slot[i].gen = gen;
+		page->slot[i].seq = 0;
+		page->slot[i].state = HWTW_SLOT_FREE;
+		page->slot[i].next_free = i + 1;
+	}
+	list_add_tail(&page->node, &w->partial);
+	w->free_slots += HWTW_PAGE_SLOTS;
+	w->pages++;
+	return true;
+}
+
+/**
+ * hwtw_wheel_init - make an empty wheel
+ * @w: zeroed memory
+ * @nr: its number, below HWTW_WHEELS_MAX
+ * @shift: a tick is 2^shift ns, HWTW_TICK_SHIFT_MIN to HWTW_TICK_SHIFT_MAX
+ * @now: present time in ns
+ */
+void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now)
+{
+	w->nr = nr;
+	w->shift = shift;
+	w->clk = now >> shift;
+	w->next = U64_MAX;
+	w->drain = HWTW_LOGS;
+	w->free_page = HWTW_ENTRY_END;
+	w->late = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&w->partial);
+}
+
+/**
+ * hwtw_wheel_destroy - free all memory of a wheel
+ * @w: the wheel
+ * @budget: most pieces of memory to free
+ *
+ * Return: true if it has to be called again.
+ */
+bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget)
+{
+	struct hwtw_late *late;
+	unsigned int i;
+
+	for (; w->nr_pages; w->nr_pages--) {
+		if (!budget--)
+			return true;
+		kfree(hwtw_page(w, w->nr_pages - 1));
+	}
+	for (i = 0; i < HWTW_LOGS; i++) {
+		struct hwtw_log *log = &w->log[i];
+
+		while (!hwtw_log_empty(log)) {
+			struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
+
+			if (!budget--)
+				return true;
+			if (chunk == hwtw_chunk_of(log->tail - 1))
+				log->head = log->tail;
+			else
+				log->head = chunk->link->claim;
+			kfree(chunk);
+		}
+	}
+	while (w->pool) {
+		if (!budget--)
+			return true;
+		kfree(hwtw_chunk_get(w));
+	}
+	while ((late = hwtw_late_first(w))) {
+		if (!budget--)
+			return true;
+		hwtw_late_del(w, late);
+	}
+	while (w->late_spare) {
+		if (!budget--)
+			return true;
+		kfree(hwtw_late_get(w));
+	}
+	for (i = 0; i < HWTW_DIR_PARTS; i++)
+		kvfree(w->dir[i]);
+	return false;
+}
