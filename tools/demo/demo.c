@@ -855,7 +855,7 @@ static void show_histogram(const struct result *r)
 {
 	uint64_t tick = demo.info.tick_ns, from = 0, to = tick / 128;
 	uint64_t limit[40], count[40], most = 0;
-	int nr = 0, one_tick = 0;
+	int nr = 0, one_tick = 0, first = 0;
 
 	while (nr < 40 && (to <= tick || from <= r->late_ns[r->nr_late - 1])) {
 		/* A record just one tick late is not over one tick. */
@@ -872,8 +872,10 @@ static void show_histogram(const struct result *r)
 		from = to;
 		to *= 2;
 	}
+	while (first < one_tick && !count[first])
+		first++;
 	say("\n  How late: from the deadline until a reader has the record\n\n");
-	for (int i = 0; i < nr; i++) {
+	for (int i = first; i < nr; i++) {
 		say("  %9.1f - %-9.1f us  %s%9" PRIu64 "\n",
 		    i ? limit[i - 1] / 1e3 : 0, limit[i] / 1e3,
 		    bar(count[i], most, 36), count[i]);
@@ -909,7 +911,7 @@ static void show_result(const struct result *r)
 {
 	if (r->nr_late)
 		show_histogram(r);
-	say("\n  What a call took, per order in it, by this machine's clock\n\n");
+	say("\n  What a call took, per order in it, and how many that is per second and thread\n\n");
 	show_cost("arm", &r->arm);
 	show_cost("re-arm", &r->rearm);
 	show_cost("cancel", &r->cancel);
@@ -1024,14 +1026,16 @@ static void show_title(void)
 	uname(&u);
 	say("hwtw demo: %" PRIu32 " orders wait for their payment behind one descriptor\n\n",
 	    demo.orders);
-	say("  Each has %s to %s. Of 100 orders 90 are paid in time and cancelled, 5 ask for\n"
-	    "  %s more and are re-armed (3 are then paid), 5 are forgotten and expire. One in\n"
-	    "  100 is paid just when it expires. In the end each must be gone exactly once.\n\n",
+	say("  Each has %s to %s. Of 100 orders 90 are paid in time and cancelled,\n"
+	    "  5 ask for %s more and are re-armed, of which 3 are then paid, and 5 are\n"
+	    "  forgotten and expire. One in 100 is paid just when it expires. In the end\n"
+	    "  each order must be gone exactly once.\n\n",
 	    duration(demo.window_min_ns),
 	    duration(demo.window_min_ns + demo.window_span_ns),
 	    duration(demo.extension_ns));
 	say("  %u threads arm, re-arm and cancel in batches of %d, %d threads read.\n"
-	    "  One tick is %.1f us; %s. Linux %s, %ld CPUs.\n\n",
+	    "  One tick is %.1f us; %s.\n"
+	    "  Linux %s, %ld CPUs.\n\n",
 	    demo.threads, BATCH, NR_READERS, demo.info.tick_ns / 1e3,
 	    demo.scatter ? "deadlines lie anywhere in it" :
 	    "deadlines lie on whole ticks",
@@ -1056,8 +1060,8 @@ static void usage(FILE *f)
 "                 nanoseconds, 66 to 1073741; 1048\n"
 "  --scatter      deadlines anywhere within a tick. By default they lie on whole\n"
 "                 ticks, and all lateness is that of the kernel and the readers;\n"
-"                 elsewhere the wait for the end of the tick comes on top, and what\n"
-"                 is due right after a tick begins is read a little over one later\n"
+"                 elsewhere the wait for the end of the tick comes on top, and\n"
+"                 what is due right after a tick began is read over one late\n"
 "  --seed N       other orders; the same seed gives the same ones; 1\n"
 "  --json         one object on one line instead of text\n"
 "  --progress, --no-progress\n"
@@ -1081,10 +1085,10 @@ static void usage(FILE *f)
 "the most timers seen pending, over their number. It means something only while\n"
 "nothing else runs; the demo's own memory is there before.\n"
 "\n"
-"Exit status: 0 all promises kept, 1 an order lost, early, delivered twice or after\n"
-"it was cancelled or re-armed (one line on stderr for each kind), 2 wrong usage,\n"
-"3 it could not run. Being late does not fail: a busy machine can make any reader\n"
-"late.\n"
+"Exit status: 0 all promises kept, 1 an order lost, early, delivered twice or\n"
+"after it was cancelled or re-armed (one line on stderr for each kind), 2 wrong\n"
+"usage, 3 it could not run. Being late does not fail: a busy machine can make any\n"
+"reader late.\n"
 "\n"
 "Examples:\n"
 "  demo                                    the whole show\n"
