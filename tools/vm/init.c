@@ -240,7 +240,7 @@ static void __attribute__((noreturn)) exec_program(void)
 		ioctl(fd, TIOCSCTTY, 0);
 		tcgetattr(fd, &t);
 		t.c_iflag = ICRNL | IXON;
-		t.c_oflag = OPOST | ONLCR;
+		t.c_oflag = 0;	/* the host's terminal adds the CRs */
 		t.c_lflag = ISIG | ICANON | ECHO | ECHOE | ECHOK | ECHOCTL |
 			    ECHOKE | IEXTEN;
 		tcsetattr(fd, TCSANOW, &t);
