@@ -6,10 +6,13 @@
 #include "hwtw_test.h"
 
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
 #include <sys/epoll.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -948,6 +951,222 @@ TEST_F(dev, blocks_for_first_only)
 	EXPECT_EQ(1, ev[0].user_data);
 }
 
+/* --- A copy that takes long --- */
+
+/* A reader whose buffer is filled in only when the test says so. */
+struct held {
+	pthread_t thread;
+	int fd;
+	int uffd;
+	void *page;
+	int max, got;
+	struct hwtw_event ev[4];
+};
+
+static void *held_main(void *arg)
+{
+	struct held *h = arg;
+
+	h->got = take(h->fd, h->page, h->max);
+	if (h->got > 0)
+		memcpy(h->ev, h->page, h->got * EV);
+	return NULL;
+}
+
+/* Returns when it is copying (up to @max) records out, or -errno. */
+static int held_start(struct held *h, int fd, int max)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.range.len = 4096,
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct pollfd p = { .events = POLLIN };
+
+	*h = (struct held) { .fd = fd, .max = max };
+	h->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (h->uffd < 0 || ioctl(h->uffd, UFFDIO_API, &api))
+		return -errno;
+	h->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.start = (uintptr_t)h->page;
+	if (h->page == MAP_FAILED || ioctl(h->uffd, UFFDIO_REGISTER, &reg))
+		return -errno;
+	pthread_create(&h->thread, NULL, held_main, h);
+	p.fd = h->uffd;
+	return poll(&p, 1, 20000) == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* Lets the copy succeed, or fail. */
+static void held_finish(struct held *h, bool success)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)h->page, .len = 4096 },
+	};
+
+	if (success)
+		ioctl(h->uffd, UFFDIO_ZEROPAGE, &zero);
+	else
+		munmap(h->page, 4096);
+	close(h->uffd);
+	pthread_join(h->thread, NULL);
+}
+
+#define HELD_START(h, fd, max) do {					\
+	int _ret = held_start(h, fd, max);				\
+									\
+	if (_ret == -ENOSYS || _ret == -EPERM)				\
+		SKIP(return, "no userfaultfd");				\
+	ASSERT_EQ(0, _ret);						\
+} while (0)
+
+/* Guards against changes to a record on its way out, and against a lock on it. */
+TEST_F(dev, held_reader)
+{
+	struct hwtw_event ev[4];
+	struct held h;
+	uint64_t id, other;
+
+	ASSERT_EQ(0, arm_in(self->fd, 0, 1, &id));
+	HELD_START(&h, self->fd, 1);
+	EXPECT_EQ(0, readable(self->fd, 0));
+	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 4));
+	EXPECT_EQ(-ENOENT, hwtw_query(self->fd, id, NULL));
+	EXPECT_EQ(-ENOENT, rearm_in(self->fd, id, HOUR_NS));
+	EXPECT_EQ(-ENOENT, hwtw_cancel(self->fd, id));
+	/* All the others go on. */
+	ASSERT_EQ(0, arm_in(self->fd, 0, 2, NULL));
+	ASSERT_EQ(0, arm_in(self->fd, 5 * NSEC_PER_MSEC, 3, NULL));
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 4, &other));
+	EXPECT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, other));
+	ASSERT_EQ(2, take_all(self->fd, ev, 2));
+	EXPECT_EQ(2, ev[0].user_data);
+	EXPECT_EQ(3, ev[1].user_data);
+	held_finish(&h, true);
+	EXPECT_EQ(1, h.got);
+	EXPECT_EQ(1, h.ev[0].user_data);
+	EXPECT_EQ(-ENOENT, hwtw_cancel(self->fd, id));
+	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 4));
+}
+
+/* Guards against a failed copy that changes the order, or forgets a record. */
+TEST_F(dev, held_then_fault)
+{
+	struct hwtw_event ev[8];
+	uint64_t id[4];
+	struct held h;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, arm_at(self->fd, 1000 + i * TICK, i, &id[i]));
+	}
+	HELD_START(&h, self->fd, 4);
+	/* Behind, between and before them. */
+	ASSERT_EQ(0, arm_at(self->fd, 1000 + 5 * TICK, 4, NULL));
+	ASSERT_EQ(0, arm_at(self->fd, 2000, 5, NULL));
+	ASSERT_EQ(0, arm_at(self->fd, 0, 6, NULL));
+	held_finish(&h, false);
+	EXPECT_EQ(-EFAULT, h.got);
+	for (i = 0; i < 4; i++) {
+		EXPECT_EQ(HWTW_EXPIRED, hwtw_query(self->fd, id[i], NULL));
+	}
+	EXPECT_EQ(HWTW_EXPIRED, hwtw_cancel(self->fd, id[1]));
+	EXPECT_EQ(HWTW_EXPIRED, rearm_in(self->fd, id[2], HOUR_NS));
+	ASSERT_EQ(5, take(self->fd, ev, 8));
+	EXPECT_EQ(6, ev[0].user_data);
+	EXPECT_EQ(0, disorder(ev, 5, TICK));
+	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 8));
+}
+
+/* Guards against readers that sleep on when a record is back (D-12). */
+TEST_F(dev, held_then_fault_wakes)
+{
+	struct sleeper s;
+	struct held h;
+	int how, fd;
+
+	for (how = 0; how < WAYS; how++) {
+		fd = hwtw_open(0);
+		ASSERT_EQ(0, arm_in(fd, 0, 9, NULL));
+		HELD_START(&h, fd, 1);
+		sleeper_start(&s, fd, how);
+		held_finish(&h, false);
+		EXPECT_EQ(-EFAULT, h.got);
+		pthread_join(s.thread, NULL);
+		EXPECT_EQ(1, s.got) {
+			TH_LOG("in %s", way_names[how]);
+		}
+		EXPECT_EQ(9, s.ev.user_data);
+		close(fd);
+	}
+}
+
+/* Guards against close() pulling the memory away from under a copy (D-26). */
+TEST_F(dev, held_then_close)
+{
+	struct held h;
+	int fd, success;
+
+	for (success = 0; success < 2; success++) {
+		fd = hwtw_open(O_NONBLOCK);
+		ASSERT_EQ(0, arm_in(fd, 0, 9, NULL));
+		ASSERT_EQ(0, arm_in(fd, NSEC_PER_MSEC, 9, NULL));
+		HELD_START(&h, fd, 1);
+		close(fd);
+		sleep_ns(10 * NSEC_PER_MSEC);
+		held_finish(&h, success);
+		EXPECT_EQ(success ? 1 : -EFAULT, h.got);
+	}
+}
+
+/*
+ * Guards against a periodic timer that lives on for ever although nobody can
+ * have its id any more: ENOENT means that no further record of it comes.
+ */
+TEST_F(dev, held_periodic_cancel)
+{
+	struct hwtw_timer t = { .interval_ns = 2 * TICK };
+	struct hwtw_event ev[4];
+	struct held h;
+	int ret;
+
+	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
+		SKIP(return, "no periodic timers");
+	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
+	HELD_START(&h, self->fd, 1);
+	ret = hwtw_cancel(self->fd, t.id);
+	held_finish(&h, true);
+	EXPECT_EQ(1, h.got);
+	EXPECT_TRUE(ret > 0 || ret == -ENOENT);
+	EXPECT_EQ(0, readable(self->fd, 100)) {
+		TH_LOG("CANCEL returned %d, and a record came", ret);
+	}
+	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 4));
+	EXPECT_EQ(-ENOENT, hwtw_query(self->fd, t.id, NULL));
+}
+
+/* Guards against the same of a periodic timer that is moved. */
+TEST_F(dev, held_periodic_rearm)
+{
+	struct hwtw_timer t = { .interval_ns = 2 * TICK };
+	struct hwtw_timer q;
+	struct held h;
+	int ret;
+
+	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
+		SKIP(return, "no periodic timers");
+	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
+	HELD_START(&h, self->fd, 1);
+	ret = rearm_in(self->fd, t.id, HOUR_NS);
+	held_finish(&h, true);
+	EXPECT_EQ(1, h.got);
+	EXPECT_EQ(0, readable(self->fd, 100)) {
+		TH_LOG("REARM returned %d, and a record came", ret);
+	}
+	EXPECT_EQ(ret > 0 ? HWTW_PENDING : -ENOENT,
+		  hwtw_query(self->fd, t.id, &q));
+}
+
 /* --- io_uring --- */
 
 struct ring {
@@ -1287,6 +1506,49 @@ TEST_F(dev, periodic_to_oneshot)
 	EXPECT_EQ(0, readable(self->fd, 20));
 }
 
+/* Guards against a period that wakes a poller only once. */
+TEST_F(dev, periodic_edge)
+{
+	int ep = epoll_with(self->fd, EPOLLIN | EPOLLET), i;
+	struct hwtw_timer t = { .interval_ns = 2 * TICK };
+	struct hwtw_event ev[2];
+
+	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
+		SKIP(return, "no periodic timers");
+	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
+	for (i = 0; i < 20; i++) {
+		EXPECT_EQ(1, epoll_events(ep, 20000));
+		ASSERT_EQ(1, take(self->fd, ev, 2));
+		EXPECT_LE(ev[0].expires_ns, now_ns());
+	}
+}
+
+/* Guards against a fault that skips a period, or counts it twice. */
+TEST_F(dev, periodic_fault)
+{
+	uint64_t interval = 5 * TICK, next = now_ns() - 7 * interval / 2;
+	struct hwtw_timer t = {
+		.time_ns = next,
+		.interval_ns = interval,
+		.flags = HWTW_TIMER_ABS,
+	};
+	char *cliff = map_cliff(1);
+	struct hwtw_event ev;
+	int i;
+
+	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
+		SKIP(return, "no periodic timers");
+	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(1, readable(self->fd, 20000));
+		EXPECT_EQ(-EFAULT, take(self->fd, (void *)(cliff - 8), 1));
+		ASSERT_EQ(1, take(self->fd, &ev, 1));
+		EXPECT_EQ(next, ev.expires_ns);
+		next += (ev.overruns + 1) * interval;
+		EXPECT_LT(now_ns(), next + interval * 10);
+	}
+}
+
 /* --- Scale --- */
 
 /* Guards against descriptors or records as the limit (B-54). */
@@ -1319,6 +1581,17 @@ TEST_F_TIMEOUT(dev, million, 120)
 	EXPECT_TRUE(all_bytes(seen + NR / 2, 1, NR / 2));
 	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 1));
 	EXPECT_EQ(NR / 2, cancel_many(self->fd, id, NR / 2));
+}
+
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
 }
 
 /* Memory in use that is neither page cache nor free, in bytes. */
@@ -1364,13 +1637,7 @@ static int64_t memory_settled(int64_t enough)
 /* The kernel's own stock of free pages per CPU is to be small. */
 static void small_page_stock(void)
 {
-	int fd = open("/proc/sys/vm/percpu_pagelist_high_fraction", O_WRONLY);
-
-	if (fd < 0)
-		return;
-	if (write(fd, "1000000", 7) != 7)
-		perror("percpu_pagelist_high_fraction");
-	close(fd);
+	put("/proc/sys/vm/percpu_pagelist_high_fraction", "1000000");
 }
 
 /* Guards against memory kept until the deadlines come (B-27, B-34). */
@@ -1431,6 +1698,34 @@ TEST_F(dev, memory_of_empty)
 	EXPECT_GT(8192, (after - before) / NR);
 	for (i = 0; i < NR; i++)
 		close(fd[i]);
+}
+
+#define CGROUP "/tmp/cgroup"
+
+/* Guards against memory that nobody is charged for (B-29). */
+TEST_F(dev, memory_is_charged)
+{
+	enum { NR = 200000 };
+	int64_t before, full, after;
+	uint64_t *id = map_pages(NR * sizeof(*id) / 4096 + 1);
+
+	mkdir(CGROUP, 0755);
+	if (mount("cgroup", CGROUP, "cgroup2", 0, NULL) ||
+	    put(CGROUP "/cgroup.subtree_control", "+memory"))
+		SKIP(return, "no memory controller");
+	mkdir(CGROUP "/test", 0755);
+	ASSERT_EQ(0, put(CGROUP "/test/cgroup.procs", "0"));
+	before = read_number(CGROUP "/test/memory.current");
+	ASSERT_EQ(0, arm_many(self->fd, NR, HOUR_NS, 0, 0, id));
+	full = read_number(CGROUP "/test/memory.current") - before;
+	ASSERT_EQ(NR, cancel_many(self->fd, id, NR));
+	after = read_number(CGROUP "/test/memory.current") - before;
+	TH_LOG("%ld KiB charged, %ld KiB left", full / 1024, after / 1024);
+	EXPECT_LT(24 * NR, full);
+	EXPECT_GE(full / 20 + (1 << 20), after);
+	put(CGROUP "/cgroup.procs", "0");
+	rmdir(CGROUP "/test");
+	umount(CGROUP);
 }
 
 TEST_HARNESS_MAIN
