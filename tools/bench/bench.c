@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -52,7 +53,7 @@ enum { EXIT_OK, EXIT_USAGE = 2, EXIT_CANNOT };
 
 enum workload {
 	ARM, REARM_LATER, REARM_RANDOM, CANCEL,
-	EXPIRE_READ, EXPIRE_READ_SCATTERED,
+	READ, EXPIRE_READ, EXPIRE_READ_SCATTERED,
 	CALL_EMPTY, CALL_INFO, CALL_ARM, CALL_REARM, CALL_CANCEL,
 	PENDING, OPEN, OPEN_ONE,
 	NR_WORKLOADS
@@ -70,6 +71,7 @@ static const struct {
 	[REARM_LATER] = { "rearm_later", "re-arm to a later time", 110 },
 	[REARM_RANDOM] = { "rearm_random", "re-arm at random", 0 },
 	[CANCEL] = { "cancel", "cancel", 110 },
+	[READ] = { "read", "read what has expired", 0 },
 	[EXPIRE_READ] = { "expire_read", "expire, cascade, read", 180 },
 	[EXPIRE_READ_SCATTERED] = { "expire_read_scattered",
 		"same, wherever due", 0 },
@@ -220,9 +222,21 @@ static const char *read_proc(const char *path)
 	return proc_text;
 }
 
-static uint64_t mem_free(void)
+static uint64_t sum_after(const char *text, const char *key)
 {
-	const char *text, *at;
+	uint64_t sum = 0;
+
+	while (text && (text = strstr(text, key))) {
+		text += strlen(key);
+		sum += strtoull(text, NULL, 10);
+	}
+	return sum;
+}
+
+/* In pages. Those that wait on the lists of the CPUs are free as well. */
+static uint64_t pages_free(void)
+{
+	const char *text;
 	int fd;
 
 	/* Folds the counters of the CPUs, if we may. */
@@ -232,27 +246,25 @@ static uint64_t mem_free(void)
 			errno = 0;
 		close(fd);
 	}
-	text = read_proc("/proc/meminfo");
-	at = text ? strstr(text, "MemFree:") : NULL;
-	if (!at)
-		cannot("/proc/meminfo does not tell what is free");
-	return strtoull(at + strlen("MemFree:"), NULL, 10) * 1024;
+	text = read_proc("/proc/zoneinfo");
+	if (!text)
+		cannot("/proc/zoneinfo: %s", strerror(errno));
+	return sum_after(text, " nr_free_pages ") + sum_after(text, " count:");
+}
+
+static double bytes_used(uint64_t before, uint64_t after)
+{
+	return ((double)before - after) * sysconf(_SC_PAGESIZE);
 }
 
 /* How long all CPUs together were idle; false if the kernel does not tell us. */
 static bool idle_ns(uint64_t *ns)
 {
 	static const char key[] = ".idle_sleeptime :";
-	const char *at = read_proc("/proc/timer_list");
-	bool found = false;
+	const char *text = read_proc("/proc/timer_list");
 
-	*ns = 0;
-	while (at && (at = strstr(at, key))) {
-		at += strlen(key);
-		*ns += strtoull(at, NULL, 10);
-		found = true;
-	}
-	return found;
+	*ns = sum_after(text, key);
+	return text && strstr(text, key);
 }
 
 /* A stretch of time of which only the busy part counts. Not cheap to start. */
@@ -517,6 +529,34 @@ static void draw_clusters(uint32_t n, uint32_t batch, uint64_t start)
 	}
 }
 
+/* Reads all @n records, in batches, and waits for them if need be. */
+static void read_all(int fd, uint32_t n, uint32_t batch)
+{
+	ssize_t len;
+
+	for (uint32_t done = 0; done < n; done += len / sizeof(*bench.events)) {
+		len = read(fd, bench.events, batch * sizeof(*bench.events));
+		if (len <= 0)
+			cannot("read: %s", strerror(errno));
+	}
+}
+
+/* Timers that are due when they are armed: only read(2) is left to measure. */
+static double measure_read(uint32_t n, uint32_t batch)
+{
+	int fd = open_instance();
+	uint64_t start;
+	double took;
+
+	memset(bench.deadline, 0, n * sizeof(*bench.deadline));
+	arm(fd, 0, n, 256);
+	start = now_ns();
+	read_all(fd, n, batch);
+	took = now_ns() - start - bench.clock_cost;
+	close(fd);
+	return took / n;
+}
+
 /*
  * The time that the CPU was not idle from when all timers are armed to when
  * all are read, less what it does in that time anyway. All counts: interrupts,
@@ -524,7 +564,7 @@ static void draw_clusters(uint32_t n, uint32_t batch, uint64_t start)
  */
 static double measure_expiry(uint32_t n, uint32_t batch, bool scattered)
 {
-	uint64_t start, elapsed, done = 0;
+	uint64_t start, elapsed;
 	struct stretch s;
 	double busy;
 	int fd = open_instance();
@@ -537,14 +577,7 @@ static double measure_expiry(uint32_t n, uint32_t batch, bool scattered)
 		cannot("arming took too long to measure expiry");
 
 	s = stretch_begin();
-	while (done < n) {
-		ssize_t len = read(fd, bench.events,
-				   batch * sizeof(*bench.events));
-
-		if (len <= 0)
-			cannot("read: %s", strerror(errno));
-		done += len / sizeof(*bench.events);
-	}
+	read_all(fd, n, batch);
 	busy = stretch_busy(&s, &elapsed);
 	close(fd);
 	return (busy - bench.background * elapsed) / n;
@@ -612,26 +645,26 @@ static double measure_pending(uint32_t n)
 	uint32_t instances = (MEMORY_TIMERS + n - 1) / n;
 	uint64_t before, after;
 
-	before = mem_free();
+	before = pages_free();
 	for (uint32_t i = 0; i < instances; i++)
 		descriptors[i] = open_pending(n);
-	after = mem_free();
+	after = pages_free();
 	for (uint32_t i = 0; i < instances; i++)
 		close(descriptors[i]);
-	return ((double)before - after) / n / instances;
+	return bytes_used(before, after) / n / instances;
 }
 
 static double measure_open(uint32_t timers)
 {
 	uint64_t before, after;
 
-	before = mem_free();
+	before = pages_free();
 	for (int i = 0; i < DESCRIPTORS; i++)
 		descriptors[i] = open_pending(timers);
-	after = mem_free();
+	after = pages_free();
 	for (int i = 0; i < DESCRIPTORS; i++)
 		close(descriptors[i]);
-	return ((double)before - after) / DESCRIPTORS;
+	return bytes_used(before, after) / DESCRIPTORS;
 }
 
 /* The table */
@@ -759,11 +792,13 @@ static void run_expiry(enum workload w, uint32_t batch)
 	for (int i = 0; i < bench.nr_n; i++) {
 		value[i] = 0;
 		/* A million wake-ups would take minutes. */
-		if (batch < 256 && bench.n[i] > 100000)
+		if (w == EXPIRE_READ && batch < 256 && bench.n[i] > 100000)
 			continue;
 		for (int r = 0; r <= bench.rounds; r++)
-			round[r] = measure_expiry(bench.n[i], batch,
-						  w == EXPIRE_READ_SCATTERED);
+			round[r] = w == READ ?
+				measure_read(bench.n[i], batch) :
+				measure_expiry(bench.n[i], batch,
+					       w == EXPIRE_READ_SCATTERED);
 		value[i] = median(round);
 		show_json(w, batch, bench.n[i], value[i]);
 	}
@@ -772,11 +807,13 @@ static void run_expiry(enum workload w, uint32_t batch)
 
 static void run_expiries(void)
 {
+	show_heading(unit());
+	for (int b = 0; b < bench.nr_batch; b++)
+		run_expiry(READ, bench.batch[b]);
 	if (!bench.has_idle) {
 		fprintf(stderr, "bench: /proc/timer_list does not tell how long the CPU was idle: expiry is left out\n");
 		return;
 	}
-	show_heading(unit());
 	for (int b = 0; b < bench.nr_batch; b++)
 		run_expiry(EXPIRE_READ, bench.batch[b]);
 	run_expiry(EXPIRE_READ_SCATTERED, 256);
@@ -889,20 +926,22 @@ static void usage(FILE *f)
 "\n"
 "What is measured. Delays are uniform over 60000 ticks, and timers are taken in\n"
 "random order.\n"
-"  arm            into an empty instance; in batches below 256, and with more than\n"
+"  arm            into an empty instance; with batches below 256 and more than\n"
 "                 50000 timers: only the last 50000 of them, here and below\n"
 "  re-arm         later: by up to 60000 ticks; at random: anew\n"
 "  cancel         and the memory goes back\n"
+"  read           records of timers that were due when they were armed\n"
 "  expire, cascade, read\n"
 "                 all the CPU does from when the last timer is armed to when the\n"
 "                 last is read, but for being idle (by .idle_sleeptime of\n"
-"                 /proc/timer_list) and what it does anyway. A batch is due in one\n"
-"                 tick, and read in one go by a blocking reader; \"wherever due\":\n"
-"                 each timer has a tick of its own, up to 256 in one read\n"
+"                 /proc/timer_list) and what it does anyway. A batch is due in\n"
+"                 one tick, and read in one go by a blocking reader; \"wherever\n"
+"                 due\": each timer has a tick of its own, up to 256 in one read\n"
 "  calls          single ones while n timers are pending. The empty one is an\n"
 "                 ioctl of the same descriptor that does not exist\n"
-"  memory         what MemFree of /proc/meminfo falls by. A small n is measured on\n"
-"                 several instances\n"
+"  memory         what the free pages of /proc/zoneinfo fall by, with those that\n"
+"                 wait on the lists of CPUs. A small n is measured on several\n"
+"                 instances\n"
 "\n"
 "It measures and does not judge: exit status 0 also if a target is missed,\n"
 "2 for wrong usage, 3 if it could not run.\n", f);
@@ -995,6 +1034,8 @@ static void parse_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	parse_options(argc, argv);
+	/* Else khugepaged copies this program's memory while it measures. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	prepare_all();
 	/* The clock of a machine that has just started is still trimmed. */
 	sleep_ns(2 * NSEC_PER_SEC);
