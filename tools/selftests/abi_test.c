@@ -6,6 +6,7 @@
 #include "hwtw_test.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #define TICK	HWTW_TICK_DEFAULT_NS
 
@@ -1569,6 +1570,26 @@ TEST_F(limits, failures_leave_no_trace)
 	}
 }
 
+/* Guards against room that a batch makes and cannot use itself. */
+TEST_F(limits, inside_a_batch)
+{
+	struct hwtw_op op[4];
+	uint64_t id;
+
+	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC, 0, 1));
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 0, &id));
+	op[0] = arm_op(HOUR_NS, 0, 0);
+	op[1] = id_op(HWTW_OP_CANCEL, id);
+	op[2] = arm_op(HOUR_NS, 0, 0);
+	op[3] = arm_op(HOUR_NS, 0, 0);
+	ASSERT_EQ(0, hwtw_submit(self->fd, op, 4, NULL));
+	EXPECT_EQ(-ENOSPC, op[0].result);
+	EXPECT_EQ(0, op[1].result);
+	EXPECT_EQ(0, op[2].result);
+	EXPECT_EQ(-ENOSPC, op[3].result);
+	EXPECT_EQ(-ENOSPC, arm_in(self->fd, HOUR_NS, 0, NULL));
+}
+
 /* Guards against the parameter max_timers being for show. */
 TEST_F(limits, of_parameter)
 {
@@ -1643,6 +1664,22 @@ TEST_F(dev, node_mode)
 	ASSERT_EQ(0, fstat(self->fd, &st));
 	EXPECT_TRUE(S_ISCHR(st.st_mode));
 	EXPECT_EQ(0600, st.st_mode & 07777);
+}
+
+/* Guards against a module that goes away under its users. */
+TEST_F(dev, unload_refused)
+{
+	struct hwtw_event ev;
+	uint64_t id;
+
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 0, &id));
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "hwtw", O_NONBLOCK));
+	/* EAGAIN is the kernel's own word for it. */
+	EXPECT_TRUE(errno == EAGAIN || errno == EBUSY) {
+		TH_LOG("errno %d", errno);
+	}
+	EXPECT_EQ(HWTW_PENDING, rearm_in(self->fd, id, 0));
+	EXPECT_EQ(1, take(self->fd, &ev, 1));
 }
 
 /* Guards against instances that cost descriptors or stay after close. */

@@ -377,6 +377,18 @@ static inline int64_t read_number(const char *path)
 	return len <= 0 ? -EIO : (int64_t)strtoull(buf, NULL, 0);
 }
 
+/* Writes @text to a file that is there. Returns 0 or -errno. */
+static inline int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
 /* CPUs: this thread stays on the @nr-th CPU that it may use (modulo). */
 static inline int pin_to(int nr)
 {

@@ -563,17 +563,6 @@ TEST_F_TIMEOUT(late, realtime_step, LONG_TIMEOUT)
 
 #define TRACING "/sys/kernel/tracing/"
 
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
 /* hwtw's hrtimers that the trace saw expire, by address, and how often. */
 struct wakeups {
 	char timer[8][32];

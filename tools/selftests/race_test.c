@@ -825,6 +825,109 @@ TEST_F(dev, close_races_expiry)
 	}
 }
 
+/* --- CPUs that come and go --- */
+
+#define CPU1_ONLINE "/sys/devices/system/cpu/cpu1/online"
+
+/* Guards against timers that go, or wait, with their CPU (B-35). */
+TEST_F_TIMEOUT(dev, cpu_offline, 60)
+{
+	enum { NR = 300 };
+	struct hwtw_event ev[NR];
+	struct rnd r = { 15 };
+	uint64_t id[NR], now;
+	int round, i, k, n, have;
+
+	if (read_number(CPU1_ONLINE) != 1)
+		SKIP(return, "no CPU 1 to take away");
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < NR; i++) {
+			pin_to(i / 50);
+			ASSERT_EQ(0, arm_in(self->fd,
+				i % 10 ? rnd_below(&r, 300 * NSEC_PER_MSEC) :
+				HOUR_NS, i, &id[i]));
+		}
+		pin_to(0);
+		ASSERT_EQ(0, put(CPU1_ONLINE, round & 1 ? "1" : "0"));
+		/* The ids of that CPU's timers are good from everywhere. */
+		for (i = 0; i < NR; i += 10) {
+			ASSERT_EQ(HWTW_PENDING, i % 20 ?
+				  hwtw_cancel(self->fd, id[i]) :
+				  rearm_in(self->fd, id[i], NSEC_PER_MSEC));
+		}
+		n = NR - NR / 20;
+		for (have = 0; have < n && readable(self->fd, 20000);) {
+			k = take(self->fd, ev, NR);
+			now = now_ns();
+			ASSERT_LT(0, k);
+			for (i = 0; i < k; i++) {
+				EXPECT_LE(ev[i].expires_ns, now);
+			}
+			have += k;
+		}
+		EXPECT_EQ(n, have);
+		EXPECT_EQ(-EAGAIN, take(self->fd, ev, 1));
+	}
+	put(CPU1_ONLINE, "1");
+}
+
+struct plugger {
+	pthread_t thread;
+	bool stop;
+	int rounds;
+};
+
+static void *plugger_main(void *arg)
+{
+	struct plugger *p = arg;
+
+	pin_to(0);
+	while (!__atomic_load_n(&p->stop, __ATOMIC_SEQ_CST)) {
+		p->rounds += !put(CPU1_ONLINE, "0");
+		put(CPU1_ONLINE, "1");
+	}
+	return NULL;
+}
+
+/* Guards against a CPU that goes in the middle of any of it. */
+TEST_F_TIMEOUT(dev, cpu_offline_races, 60)
+{
+	enum { NR = 20000, WORKERS = 2, READERS = 2 };
+	uint64_t *id = calloc(NR, sizeof(*id)), none = 0, both = 0;
+	struct worker w[WORKERS];
+	struct reader r[READERS];
+	struct plugger p = {};
+	bool stop;
+	int i;
+
+	if (read_number(CPU1_ONLINE) != 1)
+		SKIP(return, "no CPU 1 to take away");
+	readers_start(r, READERS, self->fd, &stop);
+	pthread_create(&p.thread, NULL, plugger_main, &p);
+	for (i = 0; i < WORKERS; i++)
+		w[i] = (struct worker) {
+			.fd = self->fd,
+			.nr = i,
+			.from = i * (NR / WORKERS),
+			.to = (i + 1) * (NR / WORKERS),
+			.seed = 700 + i,
+			.id = id,
+		};
+	workers_run(w, WORKERS, cancel_race_worker);
+	__atomic_store_n(&p.stop, true, __ATOMIC_SEQ_CST);
+	pthread_join(p.thread, NULL);
+	EXPECT_EQ(0, wait_none_pending(self->fd, id, NR));
+	readers_stop(r, READERS);
+	for (i = 0; i < NR; i++) {
+		none += fates[i].cancels + fates[i].reads == 0;
+		both += fates[i].cancels + fates[i].reads > 1;
+	}
+	EXPECT_EQ(0, none);
+	EXPECT_EQ(0, both);
+	EXPECT_EQ(0, r[0].early);
+	EXPECT_LT(0, p.rounds);
+}
+
 /* --- One thread against a model --- */
 
 enum own_state { FREE, ALIVE, CANCELLED, DELIVERED };

@@ -1452,6 +1452,41 @@ TEST_F(dev, instances_apart)
 	}
 }
 
+/* Guards against delays counted on the clock of a time namespace. */
+TEST_F(dev, time_namespace)
+{
+	const uint64_t offset = 5000 * NSEC_PER_SEC;
+	struct hwtw_event ev;
+	struct hwtw_timer q;
+	uint64_t before, after, id;
+	int status;
+	pid_t child;
+
+	if (unshare(CLONE_NEWTIME) ||
+	    put("/proc/self/timens_offsets", "monotonic 5000 0\n"))
+		SKIP(return, "no time namespaces");
+	child = fork();
+	if (!child) {
+		/* This clock is ahead; the timers' is not. */
+		before = now_ns() - offset;
+		EXPECT_EQ(0, arm_in(self->fd, 10 * NSEC_PER_MSEC, 1, NULL));
+		after = now_ns() - offset;
+		EXPECT_EQ(1, take_all(self->fd, &ev, 1));
+		EXPECT_LE(before + 10 * NSEC_PER_MSEC, ev.expires_ns);
+		EXPECT_GE(after + 10 * NSEC_PER_MSEC, ev.expires_ns);
+		EXPECT_LE(ev.expires_ns, now_ns() - offset);
+		/* Absolute times are the host's, in and out. */
+		EXPECT_EQ(0, arm_at(self->fd, now_ns() - offset / 2, 2, &id));
+		EXPECT_EQ(HWTW_PENDING, hwtw_query(self->fd, id, &q));
+		EXPECT_EQ(HWTW_PENDING, rearm_at(self->fd, id,
+						 now_ns() - offset - 1000000));
+		EXPECT_EQ(1, take(self->fd, &ev, 1));
+		_exit(0);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
 /* --- Periodic timers --- */
 
 /* Guards against periods counted from "now", and bursts (B-58, D-23). */
@@ -1581,17 +1616,6 @@ TEST_F_TIMEOUT(dev, million, 120)
 	EXPECT_TRUE(all_bytes(seen + NR / 2, 1, NR / 2));
 	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 1));
 	EXPECT_EQ(NR / 2, cancel_many(self->fd, id, NR / 2));
-}
-
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
 }
 
 /* Memory in use that is neither page cache nor free, in bytes. */
