@@ -45,6 +45,10 @@
  * index is a page number and a place in the page. Each slot counts its own
  * generations from 1 and is not used again when they are spent, so an id is
  * never 0 and never comes back.
+ *
+ * A slot keeps the id of its timer. While the timer is not to be found, since
+ * the slot is free or a reader copies the record out, the lowest bit of the
+ * index is flipped in it. No id that leads to the slot is equal to that.
  */
 #define HWTW_SLOT_BITS		7
 #define HWTW_PAGE_BITS		19
@@ -53,6 +57,8 @@
 #define HWTW_GEN_BITS		28
 #define HWTW_WHEELS_MAX		(1U << HWTW_WHEEL_BITS)
 #define HWTW_GEN_MAX		((1U << HWTW_GEN_BITS) - 1)
+#define HWTW_GEN_SHIFT		(HWTW_INDEX_BITS + HWTW_WHEEL_BITS)
+#define HWTW_ID_HIDDEN		1ULL
 
 #define HWTW_PAGE_BYTES		4096
 #define HWTW_PAGE_SLOTS		101
@@ -60,10 +66,10 @@
 /*
  * The page directory grows by parts that double in size and never move: with
  * n = page number + 64 and k = __fls(n), the entry of the page is
- * dir[k][n - 2^k].
+ * dir[k - 6][n - 2^k].
  */
 #define HWTW_DIR_FIRST		6
-#define HWTW_DIR_PARTS		HWTW_PAGE_BITS
+#define HWTW_DIR_PARTS		(HWTW_PAGE_BITS - HWTW_DIR_FIRST)
 #define HWTW_PAGES_MAX		((1U << HWTW_PAGE_BITS) - (1U << HWTW_DIR_FIRST))
 
 /* States of a slot. The first two are what userspace sees. */
@@ -77,19 +83,19 @@ enum hwtw_state {
 
 /**
  * struct hwtw_slot - what is true about a timer
+ * @id: its id, or in a free slot the next timer's, maybe HWTW_ID_HIDDEN
  * @expires_ns: deadline
  * @user_data: the user's
  * @interval_ns: 0 for one-shot timers
- * @gen: generation of the id
  * @seq: the claim with this number is the timer's, 0: none is
  * @state: enum hwtw_state
  * @next_free: next free slot of the page, while this one is free
  */
 struct hwtw_slot {
+	u64 id;
 	u64 expires_ns;
 	u64 user_data;
 	u64 interval_ns;
-	u32 gen;
 	u32 seq;
 	u8 state;
 	u8 next_free;
@@ -268,13 +274,9 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page);
 void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops);
 bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget);
 
-/* Timers. */
-int hwtw_wheel_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
-		   u64 user_data, u64 *id);
-int hwtw_wheel_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires,
-		     u64 interval);
-int hwtw_wheel_cancel(struct hwtw_wheel *w, u64 id);
-int hwtw_wheel_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer);
+int hwtw_op_check(const struct hwtw_op *op, u32 shift);
+unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
+			    struct hwtw_op *op, unsigned int nr);
 
 /* Expiry and delivery. */
 bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget);

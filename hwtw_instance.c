@@ -60,6 +60,13 @@ static void hwtw_cpu_lock(struct hwtw_cpu *cpu)
 	spin_lock_bh(&cpu->lock);
 }
 
+/* Queue the hrtimer, to run the wheel for its next bucket at a certain time. */
+static void hwtw_cpu_program(struct hwtw_cpu *cpu, u64 expires)
+{
+	cpu->programmed = cpu->wheel.next;
+	hrtimer_start(&cpu->timer, expires, HRTIMER_MODE_ABS_SOFT);
+}
+
 /* Let others see what was done under the lock. */
 static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 	__releases(&cpu->lock)
@@ -72,13 +79,8 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 		WRITE_ONCE(cpu->counted, w->unread);
 		atomic_long_add(more, &hwtw->unread);
 	}
-	if (w->next < cpu->programmed) {
-		u64 last = KTIME_MAX >> w->shift;
-
-		cpu->programmed = w->next;
-		hrtimer_start(&cpu->timer, min(w->next, last) << w->shift,
-			      HRTIMER_MODE_ABS_SOFT);
-	}
+	if (w->next < cpu->programmed)
+		hwtw_cpu_program(cpu, min(w->next, KTIME_MAX >> w->shift) << w->shift);
 	spin_unlock_bh(&cpu->lock);
 	if (more > 0)
 		hwtw_wake(hwtw);
@@ -87,11 +89,20 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 {
 	struct hwtw_cpu *cpu = container_of(timer, struct hwtw_cpu, timer);
+	u64 begin, end;
 
 	hwtw_cpu_lock(cpu);
-	/* If more is due, the unlock queues the timer at once, behind others. */
-	hwtw_wheel_run(&cpu->wheel, hwtw_now(cpu->hwtw), HWTW_RUN_BUDGET);
 	cpu->programmed = U64_MAX;
+	begin = hwtw_now(cpu->hwtw);
+	if (hwtw_wheel_run(&cpu->wheel, begin, HWTW_RUN_BUDGET)) {
+		/*
+		 * Go on as soon as others had as much time. A time that has
+		 * passed would not do: the timer core would come back at once,
+		 * before other timers and without leaving the softirq.
+		 */
+		end = hwtw_now(cpu->hwtw);
+		hwtw_cpu_program(cpu, end + max(end - begin, 1ULL));
+	}
 	hwtw_cpu_unlock(cpu);
 	return HRTIMER_NORESTART;
 }
@@ -133,15 +144,6 @@ static struct hwtw_cpu *hwtw_cpu_of(const struct hwtw *hwtw, u64 id)
 	if (nr >= hwtw->nr_cpus)
 		return NULL;
 	return hwtw_cpu(hwtw, array_index_nospec(nr, hwtw->nr_cpus));
-}
-
-/* The wheel to arm timers on, or NULL without memory. */
-static struct hwtw_cpu *hwtw_cpu_local(struct hwtw *hwtw)
-{
-	unsigned int nr = raw_smp_processor_id() % hwtw->nr_cpus;
-	struct hwtw_cpu *cpu = hwtw_cpu(hwtw, nr);
-
-	return likely(cpu) ? cpu : hwtw_cpu_create(hwtw, nr);
 }
 
 /*
@@ -216,18 +218,31 @@ static int hwtw_cpu_refill(struct hwtw_cpu *cpu, const struct hwtw_need *need)
 	return complete ? 0 : -ENOMEM;
 }
 
-static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned int rearms)
+/*
+ * See that the wheel can take some operations: that it has the memory and, for
+ * those that are due already, has run. The lock may be dropped meanwhile, but
+ * is not since both were seen.
+ */
+static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned int rearms,
+			    const u64 *run)
 	__must_hold(&cpu->lock)
 {
 	struct hwtw_need need;
 	int err;
 
-	while ((err = hwtw_wheel_need(&cpu->wheel, arms, rearms, &need)) > 0) {
+	for (;;) {
+		while (run && hwtw_wheel_run(&cpu->wheel, *run, HWTW_RUN_BUDGET)) {
+			hwtw_cpu_unlock(cpu);
+			cond_resched();
+			hwtw_cpu_lock(cpu);
+		}
+		err = hwtw_wheel_need(&cpu->wheel, arms, rearms, &need);
+		if (likely(err <= 0))
+			return err;
 		err = hwtw_cpu_refill(cpu, &need);
 		if (err)
 			return err;
 	}
-	return err;
 }
 
 /*
@@ -271,171 +286,70 @@ static unsigned int hwtw_limits_take(struct hwtw *hwtw, unsigned int nr)
  * Operations
  */
 
-/**
- * struct hwtw_ops - operations under way
- * @hwtw: the instance
- * @cpu: the wheel that is locked, or NULL
- * @local: the wheel that timers are armed on, or NULL as long as none was
- * @now: time at which the operations happen, 0: not known yet
- * @credit: timers that the limits grant
- * @arms: operations to come that arm a timer
- * @others: operations to come that don't, this one included
- * @done: operations done on @cpu since it was locked
- * @prepared: @cpu has the memory for all to come
- */
-struct hwtw_ops {
-	struct hwtw *hwtw;
+/* The wheel that an operation is for, or why there is none. */
+static struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
+{
 	struct hwtw_cpu *cpu;
-	struct hwtw_cpu *local;
-	u64 now;
-	unsigned int credit;
-	unsigned int arms;
-	unsigned int others;
+	unsigned int nr;
+
+	if (op->opcode != HWTW_OP_ARM) {
+		cpu = hwtw_cpu_of(hwtw, op->timer.id);
+		if (likely(cpu))
+			return cpu;
+		return ERR_PTR(hwtw_op_check(op, hwtw->shift) ?: -ENOENT);
+	}
+	nr = raw_smp_processor_id() % hwtw->nr_cpus;
+	cpu = hwtw_cpu(hwtw, nr);
+	if (likely(cpu))
+		return cpu;
+	/* The first timer fixes clock and tick. A bad one is none. */
+	if (hwtw_op_check(op, hwtw->shift))
+		return ERR_PTR(-EINVAL);
+	return hwtw_cpu_create(hwtw, nr) ?: ERR_PTR(-ENOMEM);
+}
+
+/* Carry out operations as far as they are for the same wheel. Returns how many. */
+static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *credit,
+				  struct hwtw_op *op, unsigned int nr)
+{
+	struct hwtw_wheel *w = &cpu->wheel;
 	unsigned int done;
-	bool prepared;
-};
-
-/*
- * The lock is kept from one operation to the next on the same wheel. Sparse
- * can't follow that and is told that it is dropped.
- */
-static void hwtw_ops_leave(struct hwtw_ops *ops)
-{
-	if (!ops->cpu)
-		return;
-	__acquire(&ops->cpu->lock);
-	hwtw_wheel_tidy(&ops->cpu->wheel, ops->done);
-	hwtw_cpu_unlock(ops->cpu);
-	ops->cpu = NULL;
-}
-
-static void hwtw_ops_enter(struct hwtw_ops *ops, struct hwtw_cpu *cpu)
-{
-	if (ops->cpu == cpu)
-		return;
-	hwtw_ops_leave(ops);
-	hwtw_cpu_lock(cpu);
-	__release(&cpu->lock);
-	ops->cpu = cpu;
-	ops->prepared = false;
-	ops->done = 0;
-}
-
-/* See that there is memory, at least for the operation at hand. */
-static int hwtw_ops_prepare(struct hwtw_ops *ops)
-{
 	int err;
 
-	if (likely(ops->prepared))
-		return 0;
-	err = hwtw_cpu_prepare(ops->cpu, ops->arms, ops->others);
-	if (err)
-		return hwtw_cpu_prepare(ops->cpu, 1, 1);
-	ops->prepared = true;
-	return 0;
-}
-
-/* The wheel has to run before the timer, which is due already, can be armed. */
-static void hwtw_ops_catch_up(struct hwtw_ops *ops)
-	__must_hold(&ops->cpu->lock)
-{
-	struct hwtw_cpu *cpu = ops->cpu;
-
-	ops->prepared = false;
-	while (ops->now = hwtw_now(ops->hwtw),
-	       hwtw_wheel_run(&cpu->wheel, ops->now, HWTW_RUN_BUDGET)) {
-		hwtw_cpu_unlock(cpu);
-		cond_resched();
-		hwtw_cpu_lock(cpu);
-	}
-}
-
-static int hwtw_op_check(const struct hwtw *hwtw, const struct hwtw_timer *timer)
-{
-	if (timer->time_ns > HWTW_TIME_MAX_NS)
-		return -EINVAL;
-	if (timer->interval_ns &&
-	    (timer->interval_ns < 1ULL << hwtw->shift || timer->interval_ns > HWTW_TIME_MAX_NS))
-		return -EINVAL;
-	return 0;
-}
-
-/* Arm a new timer on @cpu, or re-arm one of its timers. */
-static int hwtw_op_arm(struct hwtw_ops *ops, struct hwtw_cpu *cpu, struct hwtw_op *op)
-{
-	struct hwtw_timer *timer = &op->timer;
-	u64 expires = timer->time_ns;
-	int state;
-
-	if (!ops->now)
-		ops->now = hwtw_now(ops->hwtw);
-	if (!(timer->flags & HWTW_TIMER_ABS))
-		expires = min(expires + ops->now, HWTW_TIME_MAX_NS);
-	for (;;) {
-		hwtw_ops_enter(ops, cpu);
-		state = hwtw_ops_prepare(ops);
-		if (unlikely(state))
-			return state;
-		if (op->opcode == HWTW_OP_ARM)
-			state = hwtw_wheel_arm(&cpu->wheel, ops->now, expires,
-					       timer->interval_ns, timer->user_data, &timer->id);
-		else
-			state = hwtw_wheel_rearm(&cpu->wheel, ops->now, timer->id, expires,
-						 timer->interval_ns);
-		if (likely(state != -EAGAIN))
-			return state;
-		hwtw_ops_catch_up(ops);
-	}
-}
-
-static int hwtw_op_run(struct hwtw_ops *ops, struct hwtw_op *op)
-{
-	struct hwtw_timer *timer = &op->timer;
-	struct hwtw *hwtw = ops->hwtw;
-	struct hwtw_cpu *cpu;
-	int state;
-
-	if (timer->flags & ~HWTW_TIMER_ABS)
-		return -EINVAL;
-
-	if (op->opcode == HWTW_OP_ARM) {
-		if (hwtw_op_check(hwtw, timer))
-			return -EINVAL;
-		if (!ops->credit)
-			ops->credit = hwtw_limits_take(hwtw, 1);
-		if (!ops->credit)
-			return -ENOSPC;
-		if (!ops->local)
-			ops->local = hwtw_cpu_local(hwtw);
-		if (!ops->local)
-			return -ENOMEM;
-		state = hwtw_op_arm(ops, ops->local, op);
-		if (state > 0)
-			ops->credit--;
-	} else {
-		if (op->opcode < HWTW_OP_ARM || op->opcode > HWTW_OP_QUERY)
-			return -EINVAL;
-		if (op->opcode == HWTW_OP_REARM && hwtw_op_check(hwtw, timer))
-			return -EINVAL;
-		cpu = hwtw_cpu_of(hwtw, timer->id);
-		if (!cpu)
-			return -ENOENT;
-		if (op->opcode == HWTW_OP_REARM) {
-			state = hwtw_op_arm(ops, cpu, op);
-		} else if (op->opcode == HWTW_OP_CANCEL) {
-			hwtw_ops_enter(ops, cpu);
-			state = hwtw_wheel_cancel(&cpu->wheel, timer->id);
-			if (state > 0)
-				ops->credit++;
-		} else {
-			hwtw_ops_enter(ops, cpu);
-			return hwtw_wheel_query(&cpu->wheel, timer->id, timer);
+	hwtw_cpu_lock(cpu);
+	err = hwtw_cpu_prepare(cpu, *credit, nr, NULL);
+	if (unlikely(err)) {
+		/* At least this one. Some need no memory at all. */
+		nr = 1;
+		err = hwtw_cpu_prepare(cpu, 1, 1, NULL);
+		if (err && (op->opcode == HWTW_OP_ARM || op->opcode == HWTW_OP_REARM)) {
+			op->result = err;
+			hwtw_cpu_unlock(cpu);
+			return 1;
 		}
 	}
-	if (state < 0)
-		return state;
-	timer->state = state;
-	return 0;
+	done = hwtw_wheel_ops(w, now, credit, op, nr);
+	if (unlikely(!done)) {
+		/* It is due: what was due before has to expire first. */
+		now = hwtw_now(cpu->hwtw);
+		err = hwtw_cpu_prepare(cpu, 1, 1, &now);
+		if (err)
+			op->result = err;
+		done = err ? 1 : hwtw_wheel_ops(w, now, credit, op, 1);
+	}
+	hwtw_wheel_tidy(w, done);
+	hwtw_cpu_unlock(cpu);
+	return done;
+}
+
+/* Operations in a row that arm a timer. */
+static unsigned int hwtw_arms(const struct hwtw_op *op, unsigned int nr)
+{
+	unsigned int arms = 0;
+
+	while (arms < nr && op[arms].opcode == HWTW_OP_ARM)
+		arms++;
+	return arms;
 }
 
 /**
@@ -446,20 +360,29 @@ static int hwtw_op_run(struct hwtw_ops *ops, struct hwtw_op *op)
  */
 void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 {
-	struct hwtw_ops ops = { .hwtw = hwtw };
-	unsigned int i;
+	unsigned int credit = 0, i;
+	u64 now = 0;
 
-	for (i = 0; i < nr; i++)
-		ops.arms += op[i].opcode == HWTW_OP_ARM;
-	ops.others = nr - ops.arms;
-	if (ops.arms)
-		ops.credit = hwtw_limits_take(hwtw, ops.arms);
-	for (i = 0; i < nr; i++) {
-		op[i].result = hwtw_op_run(&ops, &op[i]);
-		ops.done++;
+	for (i = 0; i < nr;) {
+		struct hwtw_cpu *cpu;
+
+		if (op[i].opcode == HWTW_OP_ARM && !credit) {
+			credit = hwtw_limits_take(hwtw, hwtw_arms(op + i, nr - i));
+			if (!credit) {
+				op[i++].result = -ENOSPC;
+				continue;
+			}
+		}
+		cpu = hwtw_op_cpu(hwtw, &op[i]);
+		if (IS_ERR(cpu)) {
+			op[i++].result = PTR_ERR(cpu);
+			continue;
+		}
+		if (!now)
+			now = hwtw_now(hwtw);
+		i += hwtw_run_some(cpu, now, &credit, &op[i], nr - i);
 	}
-	hwtw_ops_leave(&ops);
-	hwtw_limits_give(hwtw, ops.credit);
+	hwtw_limits_give(hwtw, credit);
 }
 
 /*

@@ -76,18 +76,18 @@ static int hwtw_copy_out(void __user *to, size_t usize, const void *from, size_t
 static unsigned int hwtw_ops_touch(struct hwtw_op __user *uop, const struct hwtw_op *op,
 				   unsigned int nr)
 {
-	unsigned int i = 0;
+	unsigned int i;
 
-	if (!user_write_access_begin(uop, nr * sizeof(*uop)))
-		return 0;
-	/* Who can write the next one's result can write the whole of this one. */
+	/* They are on two pages at most: the ends tell for all. */
+	BUILD_BUG_ON(HWTW_OPS_CHUNK * sizeof(*op) > PAGE_SIZE);
+	if (!put_user(op[0].result, &uop[0].result) &&
+	    !put_user(op[nr - 1].timer.state, &uop[nr - 1].timer.state))
+		return nr;
 	for (i = 0; i < nr; i++) {
-		unsafe_put_user(op[i].result, &uop[i].result, fault);
-		if (i == nr - 1)
-			unsafe_put_user(op[i].timer.state, &uop[i].timer.state, fault);
+		if (put_user(op[i].result, &uop[i].result) ||
+		    put_user(op[i].timer.state, &uop[i].timer.state))
+			break;
 	}
-fault:
-	user_write_access_end();
 	return i;
 }
 
@@ -97,9 +97,9 @@ fault:
 	struct hwtw_timer __user *_ut = (ut);					\
 										\
 	unsafe_put_user(_timer->state, &_ut->state, label);			\
-	if ((op)->opcode == HWTW_OP_ARM)					\
+	if ((op)->opcode == HWTW_OP_ARM) {					\
 		unsafe_put_user(_timer->id, &_ut->id, label);			\
-	if ((op)->opcode == HWTW_OP_QUERY) {					\
+	} else if (unlikely((op)->opcode == HWTW_OP_QUERY)) {			\
 		unsafe_put_user(_timer->user_data, &_ut->user_data, label);	\
 		unsafe_put_user(_timer->time_ns, &_ut->time_ns, label);		\
 		unsafe_put_user(_timer->interval_ns, &_ut->interval_ns, label);	\

@@ -81,7 +81,8 @@
  * of the unread one, for records put back in front of it, and one to spare.
  * Operations that may append ask for chunks first (hwtw_wheel_need()). Stale
  * claims are swept out, some with each operation, once they outnumber the
- * valid ones. The numbers of claims are reused only behind a complete sweep.
+ * valid ones, and long before the numbers of claims come round again; a valid
+ * claim gets a new number then.
  *
  * Locks
  * -----
@@ -143,19 +144,30 @@ static u64 hwtw_tick(const struct hwtw_wheel *w, u64 ns)
 
 #define HWTW_ENTRY_END			((u32)S32_MAX)	/* of the list of free numbers */
 
+/* The part of the directory that has a page's entry. */
+static unsigned int hwtw_dir_part(u32 page)
+{
+	return __fls(page + BIT(HWTW_DIR_FIRST)) - HWTW_DIR_FIRST;
+}
+
 static u64 *hwtw_dir_entry(const struct hwtw_wheel *w, u32 page)
 {
 	unsigned long n = page + BIT(HWTW_DIR_FIRST);
-	unsigned int part = __fls(n);
+	unsigned long k = __fls(n);
 
-	return &w->dir[part][n ^ BIT(part)];
+	return &w->dir[k - HWTW_DIR_FIRST][n ^ BIT(k)];
+}
+
+static struct hwtw_page *hwtw_entry_page(u64 entry)
+{
+	return (struct hwtw_page *)(unsigned long)entry;
 }
 
 static struct hwtw_page *hwtw_page(const struct hwtw_wheel *w, u32 page)
 {
 	u64 entry = *hwtw_dir_entry(w, page);
 
-	return entry & 1 ? NULL : (struct hwtw_page *)(unsigned long)entry;
+	return entry & 1 ? NULL : hwtw_entry_page(entry);
 }
 
 /* The slot that a claim names, or NULL. Whether the claim is valid is another question. */
@@ -178,23 +190,21 @@ static bool hwtw_claim_valid(const struct hwtw_slot *slot, u64 claim)
 }
 
 /* The slot of a live timer that no reader holds, or NULL. */
-static struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
+static __always_inline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
 {
 	u32 nr = (id & (BIT(HWTW_INDEX_BITS) - 1)) >> HWTW_SLOT_BITS;
 	u32 place = id & (BIT(HWTW_SLOT_BITS) - 1);
-	struct hwtw_page *page;
 	struct hwtw_slot *slot;
+	u64 entry;
 
-	if (nr >= w->nr_pages || place >= HWTW_PAGE_SLOTS)
+	if (unlikely(nr >= w->nr_pages))
 		return NULL;
-	page = hwtw_page(w, array_index_nospec(nr, w->nr_pages));
-	if (!page)
+	entry = *hwtw_dir_entry(w, array_index_nospec(nr, w->nr_pages));
+	if (unlikely(entry & 1))
 		return NULL;
-	slot = &page->slot[array_index_nospec(place, HWTW_PAGE_SLOTS)];
-	if (slot->gen != id >> (64 - HWTW_GEN_BITS) ||
-	    slot->state == HWTW_SLOT_FREE || slot->state == HWTW_SLOT_DELIVERING)
-		return NULL;
-	return slot;
+	/* A place that there is not becomes 0, the id of which is another one. */
+	slot = &hwtw_entry_page(entry)->slot[array_index_nospec(place, HWTW_PAGE_SLOTS)];
+	return likely(slot->id == id) ? slot : NULL;
 }
 
 static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
@@ -202,18 +212,10 @@ static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
 	return (struct hwtw_page *)((unsigned long)slot & ~(HWTW_PAGE_BYTES - 1UL));
 }
 
-static u32 hwtw_slot_index(const struct hwtw_slot *slot)
+/* The index of a slot whose id is not hidden. */
+static u32 hwtw_id_index(u64 id)
 {
-	struct hwtw_page *page = hwtw_slot_page(slot);
-
-	return page->nr << HWTW_SLOT_BITS | (u32)(slot - page->slot);
-}
-
-static u64 hwtw_slot_id(const struct hwtw_wheel *w, const struct hwtw_slot *slot,
-			u32 index)
-{
-	return (u64)slot->gen << (64 - HWTW_GEN_BITS) |
-	       (u64)w->nr << HWTW_INDEX_BITS | index;
+	return id & (BIT(HWTW_INDEX_BITS) - 1);
 }
 
 static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
@@ -223,7 +225,7 @@ static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
 	int i;
 
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
-		gen = max(gen, page->slot[i].gen);
+		gen = max_t(u32, gen, page->slot[i].id >> HWTW_GEN_SHIFT);
 	if (!page->worn) {
 		list_del(&page->node);
 		w->free_slots -= HWTW_PAGE_SLOTS;
@@ -236,12 +238,22 @@ static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
 	kfree(page);
 }
 
+/* The last timer of a page is gone: let the page go, unless slots get few. */
+static noinline void hwtw_page_empty(struct hwtw_wheel *w, struct hwtw_page *page)
+{
+	if (page->worn || w->free_slots >= HWTW_PAGE_SLOTS + HWTW_SLOTS_KEEP)
+		hwtw_page_free(w, page);
+	else
+		list_move_tail(&page->node, &w->partial);
+}
+
 /* There is one: hwtw_wheel_need() saw to it. */
 static struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w)
 {
 	struct hwtw_page *page = list_first_entry(&w->partial, struct hwtw_page, node);
 	struct hwtw_slot *slot = &page->slot[page->free_first];
 
+	slot->id ^= HWTW_ID_HIDDEN;
 	page->free_first = slot->next_free;
 	w->free_slots--;
 	if (++page->used == HWTW_PAGE_SLOTS)
@@ -249,38 +261,43 @@ static struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w)
 	return slot;
 }
 
-static void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot)
+/* A slot has spent its generations: take no more from its page. */
+static noinline void hwtw_page_wear(struct hwtw_wheel *w, struct hwtw_page *page)
+{
+	if (page->worn)
+		return;
+	page->worn = true;
+	if (page->used < HWTW_PAGE_SLOTS) {
+		list_del(&page->node);
+		w->free_slots -= HWTW_PAGE_SLOTS - page->used;
+	}
+}
+
+/* The slot at @place of @page, whose id is hidden. */
+static void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot, u8 place)
 {
 	struct hwtw_page *page = hwtw_slot_page(slot);
-	u8 place = slot - page->slot;
-	bool full = page->used == HWTW_PAGE_SLOTS;
 
 	slot->state = HWTW_SLOT_FREE;
 	slot->seq = 0;
-	if (unlikely(slot->gen++ == HWTW_GEN_MAX) && !page->worn) {
-		page->worn = true;
-		if (!full) {
-			list_del(&page->node);
-			w->free_slots -= HWTW_PAGE_SLOTS - page->used;
-		}
-	}
-	if (full)
-		page->free_first = place;
-	else
+	if (unlikely(slot->id >> HWTW_GEN_SHIFT == HWTW_GEN_MAX))
+		hwtw_page_wear(w, page);
+	slot->id += 1ULL << HWTW_GEN_SHIFT;
+
+	if (likely(page->used < HWTW_PAGE_SLOTS)) {
 		page->slot[page->free_last].next_free = place;
+	} else {
+		page->free_first = place;
+		/* In front, with the fuller ones, so that others get empty. */
+		if (!page->worn)
+			list_add(&page->node, &w->partial);
+	}
 	page->free_last = place;
 	page->used--;
-	if (likely(!page->worn)) {
+	if (likely(!page->worn))
 		w->free_slots++;
-		if (full)
-			list_add(&page->node, &w->partial);
-		/* Take from the fuller pages, so that this one gets empty. */
-		else if (!page->used)
-			list_move_tail(&page->node, &w->partial);
-	}
-	if (!page->used &&
-	    (page->worn || w->free_slots >= HWTW_PAGE_SLOTS + HWTW_SLOTS_KEEP))
-		hwtw_page_free(w, page);
+	if (unlikely(!page->used))
+		hwtw_page_empty(w, page);
 }
 
 /*
@@ -326,7 +343,7 @@ static void hwtw_chunk_put(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
 	w->pool_chunks++;
 }
 
-static u64 *hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
+static noinline u64 *hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
 {
 	struct hwtw_chunk *chunk = hwtw_chunk_get(w);
 
@@ -366,24 +383,40 @@ static void hwtw_log_prepend(struct hwtw_wheel *w, struct hwtw_log *log, u64 cla
 	w->claims++;
 }
 
+/* The chunk that a sweep writes to was read from, to its end or not. */
+static void hwtw_sweep_overtaken(struct hwtw_wheel *w, struct hwtw_log *log, bool whole)
+{
+	if (whole) {
+		/* What follows is the next chunk to read, if there is one. */
+		w->sweep.write = log->head ? hwtw_chunk_of(log->head) : NULL;
+		w->sweep.read = w->sweep.write;
+		w->sweep.out = log->head;
+	} else if (w->sweep.out < log->head) {
+		w->sweep.out = log->head;
+	}
+}
+
 /* Drop @nr claims, all of them in the first chunk. */
 static void hwtw_log_consume(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int nr)
 {
 	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
 
+	bool whole = true;
+
 	log->head += nr;
 	w->claims -= nr;
-	if (log == &w->log[w->sweep.log])
-		w->sweep.read = NULL;
 	if (hwtw_log_empty(log)) {
 		log->head = NULL;
 		log->tail = NULL;
 	} else if (hwtw_chunk_end(log->head)) {
 		log->head = chunk->link->claim;
 	} else {
-		return;
+		whole = false;
 	}
-	hwtw_chunk_put(w, chunk);
+	if (log == &w->log[w->sweep.log] && w->sweep.write == chunk)
+		hwtw_sweep_overtaken(w, log, whole);
+	if (whole)
+		hwtw_chunk_put(w, chunk);
 }
 
 /* Look up the slots of the first claims, up to @max and to the end of the chunk. */
@@ -470,7 +503,9 @@ static bool hwtw_late_less(struct rb_node *a, const struct rb_node *b)
 
 	if (x->tick != y->tick)
 		return x->tick < y->tick;
-	return (s32)(x->seq - y->seq) < 0;
+	if (x->seq != y->seq)
+		return x->seq < y->seq;
+	return x->index < y->index;
 }
 
 static struct hwtw_late *hwtw_late_first(const struct hwtw_wheel *w)
@@ -500,7 +535,7 @@ static void hwtw_late_add(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 tick
 
 	late->tick = tick;
 	late->seq = slot->seq;
-	late->index = hwtw_slot_index(slot);
+	late->index = hwtw_id_index(slot->id);
 	rb_add_cached(&late->node, &w->late, hwtw_late_less);
 	slot->state = HWTW_SLOT_LATE;
 	w->nr_late++;
@@ -516,13 +551,17 @@ static void hwtw_late_del(struct hwtw_wheel *w, struct hwtw_late *late)
 static struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
 					const struct hwtw_slot *slot)
 {
-	struct hwtw_late key = { .tick = hwtw_tick(w, slot->expires_ns), .seq = slot->seq };
+	struct hwtw_late key = {
+		.tick	= hwtw_tick(w, slot->expires_ns),
+		.seq	= slot->seq,
+		.index	= hwtw_id_index(slot->id),
+	};
 	struct rb_node *node = w->late.rb_root.rb_node;
 
 	while (node) {
 		struct hwtw_late *late = rb_entry(node, struct hwtw_late, node);
 
-		if (late->seq == key.seq)
+		if (late->index == key.index)
 			return late;
 		node = hwtw_late_less(&key.node, node) ? node->rb_left : node->rb_right;
 	}
@@ -566,14 +605,18 @@ static bool hwtw_due_ready(struct hwtw_wheel *w, u64 now, u64 tick)
 	return true;
 }
 
-static void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index,
-			u64 now, u64 tick)
+static void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now, u64 tick)
 {
 	u64 claim;
+	bool due = hwtw_due(w, now, slot->expires_ns, tick);
 
 	slot->seq = hwtw_seq_next(w);
-	claim = HWTW_CLAIM(index, slot->seq);
-	if (hwtw_due(w, now, slot->expires_ns, tick)) {
+	claim = HWTW_CLAIM(hwtw_id_index(slot->id), slot->seq);
+	/* Nothing lies between the clock and now: place it by the shorter way. */
+	now >>= w->shift;
+	if (now > w->clk && now < w->next)
+		w->clk = now;
+	if (due) {
 		if (hwtw_due_late(w, tick)) {
 			hwtw_late_add(w, slot, tick);
 		} else {
@@ -586,10 +629,6 @@ static void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index,
 	}
 	slot->state = HWTW_SLOT_PENDING;
 	w->pending++;
-	/* Nothing lies between the clock and now: place it by the shorter way. */
-	now >>= w->shift;
-	if (now > w->clk && now < w->next)
-		w->clk = now;
 	hwtw_place(w, w->clk, tick, claim);
 }
 
@@ -608,24 +647,12 @@ static int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
 	return HWTW_EXPIRED;
 }
 
-/**
- * hwtw_wheel_arm - a new timer
- * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
- * @now: present time in ns; may be older than that of other calls
- * @expires: deadline in ns, at most HWTW_TIME_MAX_NS
- * @interval: 0 or interval in ns, at least one tick
- * @user_data: comes back in the record
- * @id: where the id goes
- *
- * Return: HWTW_PENDING or HWTW_EXPIRED, or -EAGAIN if nothing was changed
- * because the wheel has to run up to @now first, or lacks memory.
- */
-int hwtw_wheel_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
-		   u64 user_data, u64 *id)
+/* Arm a new timer. There is a slot and a chunk. Returns its state, or -EAGAIN. */
+static int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval, u64 user_data,
+		    u64 *id)
 {
 	u64 tick = hwtw_tick(w, expires);
 	struct hwtw_slot *slot;
-	u32 index;
 
 	if (hwtw_due(w, now, expires, tick) && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
@@ -633,55 +660,39 @@ int hwtw_wheel_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
 	slot->expires_ns = expires;
 	slot->user_data = user_data;
 	slot->interval_ns = interval;
-	index = hwtw_slot_index(slot);
-	*id = hwtw_slot_id(w, slot, index);
-	hwtw_insert(w, slot, index, now, tick);
+	*id = slot->id;
+	hwtw_insert(w, slot, now, tick);
 	return slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
 }
 
-/**
- * hwtw_wheel_rearm - give a timer a new time
- * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
- * @now: present time in ns; may be older than that of other calls
- * @id: id of the timer
- * @expires: deadline in ns, at most HWTW_TIME_MAX_NS
- * @interval: 0 or interval in ns, at least one tick
- *
- * Return: the state it was in, HWTW_PENDING or HWTW_EXPIRED; -ENOENT; or
- * -EAGAIN as in hwtw_wheel_arm().
- */
-int hwtw_wheel_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 interval)
+/* Give a timer a new time. There is a chunk. Returns the state it was in, or -E*. */
+static int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 interval)
 {
 	struct hwtw_slot *slot = hwtw_find(w, id);
-	u64 tick = hwtw_tick(w, expires);
-	bool due = hwtw_due(w, now, expires, tick);
+	u64 tick;
 	int state;
 
 	if (!slot)
 		return -ENOENT;
-	if (slot->state == HWTW_SLOT_PENDING && expires >= slot->expires_ns && !due) {
+	if (likely(slot->state == HWTW_SLOT_PENDING && expires >= slot->expires_ns &&
+		   expires > now)) {
 		/* Its claim comes up in time and finds out. */
 		slot->expires_ns = expires;
 		slot->interval_ns = interval;
 		return HWTW_PENDING;
 	}
-	if (due && !hwtw_due_ready(w, now, tick))
+	tick = hwtw_tick(w, expires);
+	if (hwtw_due(w, now, expires, tick) && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
 	state = hwtw_detach(w, slot);
 	slot->expires_ns = expires;
 	slot->interval_ns = interval;
-	hwtw_insert(w, slot, hwtw_slot_index(slot), now, tick);
+	hwtw_insert(w, slot, now, tick);
 	return state;
 }
 
-/**
- * hwtw_wheel_cancel - remove a timer
- * @w: the wheel
- * @id: id of the timer
- *
- * Return: the state it was in, HWTW_PENDING or HWTW_EXPIRED, or -ENOENT.
- */
-int hwtw_wheel_cancel(struct hwtw_wheel *w, u64 id)
+/* Remove a timer. Returns the state it was in, or -ENOENT. */
+static int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 {
 	struct hwtw_slot *slot = hwtw_find(w, id);
 	int state;
@@ -689,33 +700,111 @@ int hwtw_wheel_cancel(struct hwtw_wheel *w, u64 id)
 	if (!slot)
 		return -ENOENT;
 	state = hwtw_detach(w, slot);
-	hwtw_slot_free(w, slot);
+	slot->id ^= HWTW_ID_HIDDEN;
+	hwtw_slot_free(w, slot, id & (BIT(HWTW_SLOT_BITS) - 1));
 	return state;
 }
 
-/**
- * hwtw_wheel_query - deadline, interval, user data and state of a timer
- * @w: the wheel
- * @id: id of the timer
- * @timer: where they go
- *
- * Return: 0 or -ENOENT.
- */
-int hwtw_wheel_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
+/* Fill in what is known about a timer. Returns the state it is in, or -ENOENT. */
+static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
 {
 	const struct hwtw_slot *slot = hwtw_find(w, id);
 
 	if (!slot)
 		return -ENOENT;
-	*timer = (struct hwtw_timer) {
-		.id		= id,
-		.user_data	= slot->user_data,
-		.time_ns	= slot->expires_ns,
-		.interval_ns	= slot->interval_ns,
-		.flags		= HWTW_TIMER_ABS,
-		.state		= slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED,
-	};
+	timer->user_data = slot->user_data;
+	timer->time_ns = slot->expires_ns;
+	timer->interval_ns = slot->interval_ns;
+	timer->flags = HWTW_TIMER_ABS;
+	return slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
+}
+
+/**
+ * hwtw_op_check - check the arguments of an operation
+ * @op: the operation
+ * @shift: a tick is 2^shift ns
+ *
+ * Return: 0 or -EINVAL.
+ */
+int hwtw_op_check(const struct hwtw_op *op, u32 shift)
+{
+	const struct hwtw_timer *timer = &op->timer;
+
+	if (op->opcode < HWTW_OP_ARM || op->opcode > HWTW_OP_QUERY ||
+	    timer->flags & ~HWTW_TIMER_ABS)
+		return -EINVAL;
+	if (op->opcode > HWTW_OP_REARM)
+		return 0;
+	if (timer->time_ns > HWTW_TIME_MAX_NS)
+		return -EINVAL;
+	if (timer->interval_ns &&
+	    (timer->interval_ns >> shift == 0 || timer->interval_ns > HWTW_TIME_MAX_NS))
+		return -EINVAL;
 	return 0;
+}
+
+/* One operation. Returns a state or -E*; -EAGAIN: nothing was changed. */
+static int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op *op)
+{
+	struct hwtw_timer *timer = &op->timer;
+	u64 expires = timer->time_ns;
+
+	if (hwtw_op_check(op, w->shift))
+		return -EINVAL;
+	if (op->opcode == HWTW_OP_CANCEL)
+		return hwtw_cancel(w, timer->id);
+	if (op->opcode == HWTW_OP_QUERY)
+		return hwtw_query(w, timer->id, timer);
+	if (!(timer->flags & HWTW_TIMER_ABS)) {
+		expires += now;
+		if (unlikely(expires > HWTW_TIME_MAX_NS))
+			expires = HWTW_TIME_MAX_NS;
+	}
+	if (op->opcode == HWTW_OP_ARM)
+		return hwtw_arm(w, now, expires, timer->interval_ns, timer->user_data,
+				&timer->id);
+	return hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
+}
+
+/**
+ * hwtw_wheel_ops - carry out operations
+ * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
+ * @now: present time in ns; may be older than that of other calls
+ * @credit: timers that may be armed; those cancelled are added
+ * @op: operations, which get their results as userspace sees them
+ * @nr: how many
+ *
+ * Stops at an operation for another wheel, at one that arms without credit,
+ * and at one for which the wheel has to run up to @now first, or needs memory.
+ *
+ * Return: the number of operations carried out.
+ */
+unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
+			    struct hwtw_op *op, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, op++) {
+		int state;
+
+		if (op->opcode == HWTW_OP_ARM && !*credit)
+			break;
+		state = hwtw_op(w, now, op);
+		if (unlikely(state < 0)) {
+			if (state == -EAGAIN ||
+			    (state == -ENOENT && hwtw_id_wheel(op->timer.id) != w->nr))
+				break;
+			op->result = state;
+			continue;
+		}
+		op->result = 0;
+		op->timer.state = state;
+		if (op->opcode == HWTW_OP_ARM)
+			--*credit;
+		else if (op->opcode == HWTW_OP_CANCEL)
+			++*credit;
+	}
+	return i;
 }
 
 /*
@@ -825,21 +914,22 @@ u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w)
 	return late ? late->tick : U64_MAX;
 }
 
-static void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index, u64 now,
+static void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now,
 			  struct hwtw_event *ev)
 {
 	u64 overruns = 0;
 
 	if (slot->interval_ns && now > slot->expires_ns)
 		overruns = div64_u64(now - slot->expires_ns, slot->interval_ns);
-	slot->state = HWTW_SLOT_DELIVERING;
-	w->unread--;
-	w->delivering++;
 	ev->user_data = slot->user_data;
-	ev->id = hwtw_slot_id(w, slot, index);
+	ev->id = slot->id;
 	ev->expires_ns = slot->expires_ns;
 	ev->overruns = min_t(u64, overruns, U32_MAX);
 	ev->flags = 0;
+	slot->state = HWTW_SLOT_DELIVERING;
+	slot->id ^= HWTW_ID_HIDDEN;
+	w->unread--;
+	w->delivering++;
 }
 
 /**
@@ -882,7 +972,7 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
 			tick = hwtw_tick(w, slot[i]->expires_ns);
 			if (tick > late_tick || tick > last_tick)
 				break;
-			hwtw_take_one(w, slot[i], (u32)claim[i], now, &ev[taken++]);
+			hwtw_take_one(w, slot[i], now, &ev[taken++]);
 		}
 		if (i) {
 			hwtw_log_consume(w, log, i);
@@ -890,7 +980,7 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
 		} else if (late_tick <= last_tick && late) {
 			struct hwtw_slot *first = hwtw_claim_slot(w, late->index);
 
-			hwtw_take_one(w, first, late->index, now, &ev[taken++]);
+			hwtw_take_one(w, first, now, &ev[taken++]);
 			hwtw_late_del(w, late);
 			budget--;
 		} else {
@@ -918,16 +1008,17 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 	unsigned int gone = 0, i;
 
 	for (i = 0; i < nr; i++) {
-		u32 index = ev[i].id & (BIT(HWTW_INDEX_BITS) - 1);
+		u32 index = hwtw_id_index(ev[i].id);
 		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
 		u64 periods, left;
 
 		w->delivering--;
 		if (!slot->interval_ns) {
-			hwtw_slot_free(w, slot);
+			hwtw_slot_free(w, slot, index & (BIT(HWTW_SLOT_BITS) - 1));
 			gone++;
 			continue;
 		}
+		slot->id ^= HWTW_ID_HIDDEN;
 		periods = ev[i].overruns + 1ULL;
 		left = HWTW_TIME_MAX_NS - slot->expires_ns;
 		if (div64_u64(left, slot->interval_ns) < periods)
@@ -954,9 +1045,10 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsigned int nr)
 {
 	while (nr--) {
-		u32 index = ev[nr].id & (BIT(HWTW_INDEX_BITS) - 1);
+		u32 index = hwtw_id_index(ev[nr].id);
 		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
 
+		slot->id ^= HWTW_ID_HIDDEN;
 		w->delivering--;
 		w->unread++;
 		slot->state = HWTW_SLOT_EXPIRED;
@@ -985,7 +1077,6 @@ static void hwtw_sweep_next_log(struct hwtw_wheel *w)
  * Read one chunk of the log being swept and move its valid claims to the front
  * of the log. What is left open behind them, up to the next chunk to read, is
  * filled with claims of nobody, so that others can read the log at any time.
- * Who reads from it starts its sweep anew.
  */
 static void hwtw_sweep_chunk(struct hwtw_wheel *w)
 {
@@ -1005,24 +1096,29 @@ static void hwtw_sweep_chunk(struct hwtw_wheel *w)
 	}
 	chunk = w->sweep.read;
 	out = w->sweep.out;
-	in = chunk->claim;
-	if (w->sweep.write == chunk)
-		in = log->head;
-	else
+	in = out;
+	if (w->sweep.write != chunk) {
+		in = chunk->claim;
 		w->claims -= hwtw_chunk_last(w->sweep.write) - out;
+	}
 	last = hwtw_chunk_of(log->tail - 1) == chunk;
 	end = last ? log->tail : hwtw_chunk_last(chunk);
 
 	w->claims -= end - in;
 	/* Without a valid claim there is no need to look. */
 	for (; in < end && hwtw_valid(w); in++) {
-		if (!hwtw_claim_valid(hwtw_claim_slot(w, *in), *in))
+		struct hwtw_slot *slot = hwtw_claim_slot(w, *in);
+
+		if (!hwtw_claim_valid(slot, *in))
 			continue;
+		/* Its number would be given again before long. */
+		if (unlikely(w->seq - slot->seq > HWTW_SWEEP_SEQS / 2))
+			slot->seq = hwtw_seq_next(w);
 		if (w->sweep.write != chunk && hwtw_chunk_end(out)) {
 			w->sweep.write = chunk;
 			out = chunk->claim;
 		}
-		*out++ = *in;
+		*out++ = HWTW_CLAIM((u32)*in, slot->seq);
 		w->claims++;
 	}
 	w->sweep.out = out;
@@ -1038,6 +1134,11 @@ static void hwtw_sweep_chunk(struct hwtw_wheel *w)
 			w->claims++;
 		}
 		return;
+	}
+	/* A tail is never at the start of a chunk, and only the first chunk can be let go. */
+	if (out == w->sweep.write->claim && w->sweep.write != hwtw_chunk_of(log->head)) {
+		*out++ = HWTW_CLAIM_NONE;
+		w->claims++;
 	}
 	log->tail = out;
 	if (hwtw_log_empty(log)) {
@@ -1119,12 +1220,12 @@ int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int 
 	if (w->free_slots < arms) {
 		need->pages = DIV_ROUND_UP(arms - w->free_slots, HWTW_PAGE_SLOTS);
 		if (w->free_page == HWTW_ENTRY_END) {
-			unsigned int part = __fls(w->nr_pages + BIT(HWTW_DIR_FIRST));
+			unsigned int part = hwtw_dir_part(w->nr_pages);
 
 			if (w->nr_pages == HWTW_PAGES_MAX)
 				return -ENOSPC;
 			if (!w->dir[part])
-				need->dir = BIT(part);
+				need->dir = BIT(part + HWTW_DIR_FIRST);
 		}
 	}
 	return 1;
@@ -1162,11 +1263,11 @@ void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late)
  */
 bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries)
 {
-	unsigned int k = __fls(entries);
+	unsigned int nr = __fls(entries) - HWTW_DIR_FIRST;
 
-	if (w->dir[k])
+	if (w->dir[nr])
 		return false;
-	w->dir[k] = part;
+	w->dir[nr] = part;
 	return true;
 }
 
@@ -1180,7 +1281,7 @@ bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries)
 bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 {
 	u32 nr = w->free_page;
-	u64 *entry;
+	u64 *entry, id;
 	u32 gen = 1;
 	int i;
 
@@ -1190,7 +1291,7 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 		w->free_page = HWTW_ENTRY_NEXT(*entry);
 	} else {
 		nr = w->nr_pages;
-		if (nr == HWTW_PAGES_MAX || !w->dir[__fls(nr + BIT(HWTW_DIR_FIRST))])
+		if (nr == HWTW_PAGES_MAX || !w->dir[hwtw_dir_part(nr)])
 			return false;
 		entry = hwtw_dir_entry(w, nr);
 		w->nr_pages++;
@@ -1201,8 +1302,10 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 	page->free_first = 0;
 	page->free_last = HWTW_PAGE_SLOTS - 1;
 	page->worn = false;
+	id = (u64)gen << HWTW_GEN_SHIFT | (u64)w->nr << HWTW_INDEX_BITS |
+	     (u64)nr << HWTW_SLOT_BITS;
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
-		page->slot[i].gen = gen;
+		page->slot[i].id = (id + i) ^ HWTW_ID_HIDDEN;
 		page->slot[i].seq = 0;
 		page->slot[i].state = HWTW_SLOT_FREE;
 		page->slot[i].next_free = i + 1;
