@@ -579,7 +579,7 @@ TEST_F(dev, timer_flags)
 	size_t i;
 	int bit;
 
-	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC, 0, 1));
+	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC, 0, 2));
 	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 5, &id));
 	for (i = 0; i < ARRAY_SIZE(cmds); i++) {
 		for (bit = 1; bit < 32; bit++) {
@@ -602,6 +602,8 @@ TEST_F(dev, timer_flags)
 		}
 	}
 	EXPECT_EQ(HWTW_PENDING, hwtw_query(self->fd, id, NULL));
+	EXPECT_EQ(0, arm_in(self->fd, HOUR_NS, 5, NULL));
+	EXPECT_EQ(-ENOSPC, arm_in(self->fd, HOUR_NS, 5, NULL));
 }
 
 /* Guards against overflows that fire at once (peers B-01, netty #7760). */
@@ -1564,9 +1566,9 @@ TEST_F(limits, failures_leave_no_trace)
 			ASSERT_GE(4, good);
 		}
 		ASSERT_EQ(4, good);
-		ASSERT_EQ(-EINVAL, arm_in(self->fd, UINT64_MAX, 0, NULL));
 		ASSERT_EQ(-ENOENT, hwtw_cancel(self->fd, ~id[0]));
 		ASSERT_EQ(4, cancel_many(self->fd, id, 4));
+		ASSERT_EQ(-EINVAL, arm_in(self->fd, UINT64_MAX, 0, NULL));
 	}
 }
 
