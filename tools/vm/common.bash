@@ -64,6 +64,13 @@ with_lock() {
 	return $status
 }
 
+# scratch: prints a new directory in the cache, and removes what an interrupted
+# caller left. All callers hold the lock "fetch".
+scratch() {
+	rm -rf "$cache"/tmp.*
+	mktemp -d "$cache/tmp.XXXXXX"
+}
+
 # fetch PACKAGE DIR: download the .deb into DIR.
 fetch() {
 	local sandbox=()
