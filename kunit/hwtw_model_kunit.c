@@ -1,0 +1,1047 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hwtw: the wheel against a model that is too simple to be wrong
+ *
+ * The model is an array of timers that is scanned for all it wants to know.
+ * Both are given the same random operations, on a clock that stands still in
+ * between. Delays and steps of the clock mostly lie on and around the
+ * boundaries of the levels, since that is where wheels have their bugs.
+ *
+ * A failure tells seed and step. With the seed as module parameter the same
+ * operations are done again.
+ */
+#include "../hwtw_wheel.c"
+
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include "hwtw_kunit.h"
+
+static unsigned long long seed;
+module_param(seed, ullong, 0444);
+MODULE_PARM_DESC(seed, "seed of the random operations, 0: a random one");
+
+static unsigned int steps = 200000;
+module_param(steps, uint, 0444);
+MODULE_PARM_DESC(steps, "operations for each tick shift");
+
+static unsigned int check = 64;
+module_param(check, uint, 0444);
+MODULE_PARM_DESC(check, "look at the whole structure every so many operations");
+
+#define MODEL_TIMERS	1024
+#define MODEL_DEAD	256
+#define MODEL_BATCHES	3
+#define MODEL_BATCH	96
+#define MODEL_INDICES	(64 << HWTW_SLOT_BITS)
+/* So many operations does a wheel live, on average. */
+#define MODEL_LIFE	6000
+/* Stale claims beyond the valid ones: to begin a sweep, and until it is through. */
+#define MODEL_STALE	(HWTW_STALE_MIN + 4096)
+
+enum model_state { MODEL_FREE, MODEL_PENDING, MODEL_UNREAD, MODEL_TAKEN };
+
+/**
+ * struct model_timer - a timer as the model sees it
+ * @id: its id
+ * @expires: deadline in ns
+ * @interval: 0 or interval in ns
+ * @user_data: what its record has to say
+ * @due: the tick in which it expires
+ * @armed: when it was armed, see &struct model.order
+ * @expired: when it expired
+ * @state: enum model_state
+ * @moved: re-armed, or a later period: arming order says nothing about it
+ * @was_due: it was due when it was armed
+ * @overdue: a period that had passed when the record before it was delivered
+ */
+struct model_timer {
+	u64 id;
+	u64 expires;
+	u64 interval;
+	u64 user_data;
+	u64 due;
+	u64 armed;
+	u64 expired;
+	u8 state;
+	bool moved;
+	bool was_due;
+	bool overdue;
+};
+
+struct model_batch {
+	unsigned int nr;
+	struct hwtw_event ev[MODEL_BATCH];
+};
+
+/**
+ * struct model - the model and the wheel
+ * @test: the test
+ * @w: the wheel
+ * @rnd: the source of all choices
+ * @seed: what it was begun with
+ * @shift: a tick is 2^shift ns
+ * @start: tick at which the wheel was made
+ * @step: operations so far
+ * @op: the present one
+ * @arg: what it was given
+ * @failed: something was wrong
+ * @now: the clock, in ns
+ * @known: the latest time that the wheel was told
+ * @clk: the wheel's clock after the last operation
+ * @order: counts what happens
+ * @exact: give the wheel no chunk to spare
+ * @wraps: the numbers of claims come round, and late timers are sorted by them
+ * @prepared: the wheel was given what it needs for the operations that follow
+ * @tidy: operations per hwtw_wheel_tidy()
+ * @untidy: operations since
+ * @seq: the number of the newest claim then
+ * @wanted: so many timers are aimed at
+ * @live: timers that are not free
+ * @pending: timers by state
+ * @unread: timers by state
+ * @taken: timers by state
+ * @readers: most batches at a time
+ * @nr_batches: batches taken and neither committed nor put back
+ * @batch: batches, the last one is put back first
+ * @nr_dead: entries of @dead in use
+ * @dead: ids that are gone
+ * @gen: the last generation of each slot
+ * @timer: the timers
+ */
+struct model {
+	struct kunit *test;
+	struct hwtw_wheel *w;
+	struct rnd_state rnd;
+	u64 seed;
+	u32 shift;
+	u64 start;
+	u64 step;
+	const char *op;
+	u64 arg[4];
+	bool failed;
+	u64 now;
+	u64 known;
+	u64 clk;
+	u64 order;
+	bool exact;
+	bool wraps;
+	bool prepared;
+	unsigned int tidy;
+	unsigned int untidy;
+	u32 seq;
+	unsigned int wanted;
+	unsigned int live;
+	unsigned int pending;
+	unsigned int unread;
+	unsigned int taken;
+	unsigned int readers;
+	unsigned int nr_batches;
+	struct model_batch batch[MODEL_BATCHES];
+	unsigned int nr_dead;
+	u64 dead[MODEL_DEAD];
+	u32 gen[MODEL_INDICES];
+	struct model_timer timer[MODEL_TIMERS];
+};
+
+static void model_fail(struct model *m, int line, const char *what)
+{
+	if (m->failed)
+		return;
+	m->failed = true;
+	KUNIT_FAIL(m->test,
+		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx drain=%u pending=%u/%u unread=%u/%u taken=%u/%u",
+		   line, what, m->seed, m->shift, m->start, m->step, m->op, m->arg[0], m->arg[1],
+		   m->arg[2], m->arg[3], m->now, m->w->clk, m->w->next, m->w->drain,
+		   m->w->pending, m->pending, m->w->unread, m->unread,
+		   m->w->delivering, m->taken);
+}
+
+#define MODEL_MUST(m, cond)						\
+do {									\
+	if (!(cond))							\
+		model_fail(m, __LINE__, #cond);				\
+} while (0)
+
+/*
+ * Choices
+ */
+
+static u32 model_below(struct model *m, u32 end)
+{
+	return (u64)prandom_u32_state(&m->rnd) * end >> 32;
+}
+
+static bool model_one_in(struct model *m, u32 n)
+{
+	return !model_below(m, n);
+}
+
+static u64 model_random64(struct model *m)
+{
+	u64 high = prandom_u32_state(&m->rnd);
+
+	return high << 32 | prandom_u32_state(&m->rnd);
+}
+
+/* A number of ticks, mostly small and on or around the size of a bucket. */
+static u64 model_ticks(struct model *m, unsigned int levels)
+{
+	unsigned int level = 0;
+	u64 size;
+
+	while (level < levels && model_below(m, 5) < 2)
+		level++;
+	size = 1ULL << hwtw_level_shift(level);
+	switch (model_below(m, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return 1;
+	case 2:
+		return size - 1;
+	case 3:
+	case 4:
+		return size;
+	case 5:
+		return size + 1;
+	case 6:
+		return size * model_below(m, 130) + model_below(m, 3) - 1;
+	default:
+		return model_random64(m) & (size * 64 - 1);
+	}
+}
+
+static u64 model_add(struct model *m, u64 ns, u64 ticks)
+{
+	u64 limit = (HWTW_TIME_MAX_NS - ns) >> m->shift;
+
+	return (s64)ticks < 0 || ticks > limit ? HWTW_TIME_MAX_NS : ns + (ticks << m->shift);
+}
+
+/* Some ns more or less. */
+static u64 model_jitter(struct model *m, u64 ns)
+{
+	switch (model_below(m, 8)) {
+	case 0:
+		ns++;
+		break;
+	case 1:
+		ns -= !!ns;
+		break;
+	case 2:
+		ns += model_random64(m) & ((1ULL << m->shift) - 1);
+		break;
+	case 3:
+		ns = ns >> m->shift << m->shift;
+		break;
+	case 4:
+		ns |= (1ULL << m->shift) - 1;
+		break;
+	}
+	return min(ns, HWTW_TIME_MAX_NS);
+}
+
+static u64 model_deadline(struct model *m)
+{
+	u64 base = m->now;
+
+	switch (model_below(m, 32)) {
+	case 0:
+		return HWTW_TIME_MAX_NS - model_below(m, 2);
+	case 1:
+		return model_random64(m) >> (1 + model_below(m, 63));
+	case 2:
+	case 3:
+	case 4:
+		base -= min(base, model_ticks(m, 3) << m->shift);
+		return model_jitter(m, base);
+	case 5:
+	case 6:
+		/* As the wheel sees it. */
+		base = min(m->w->clk << m->shift, HWTW_TIME_MAX_NS);
+		break;
+	case 7:
+	case 8:
+	case 9:
+		/* The beginning of a bucket. */
+		base = base >> m->shift >> 6 << 6 << m->shift;
+		break;
+	}
+	return model_jitter(m, model_add(m, base, model_ticks(m, 7)));
+}
+
+static u64 model_interval(struct model *m)
+{
+	u64 ns;
+
+	if (!model_one_in(m, 4))
+		return 0;
+	ns = model_jitter(m, model_add(m, 0, model_ticks(m, 7)));
+	return max(ns, 1ULL << m->shift);
+}
+
+/* Callers look at the clock before they have the lock. */
+static u64 model_now(struct model *m)
+{
+	u64 now = m->now;
+
+	if (model_one_in(m, 8))
+		now -= min(now, model_ticks(m, 2) << m->shift);
+	m->known = max(m->known, now);
+	return now;
+}
+
+static struct model_timer *model_pick(struct model *m)
+{
+	unsigned int i = model_below(m, MODEL_TIMERS);
+
+	if (!m->live)
+		return NULL;
+	while (m->timer[i].state == MODEL_FREE)
+		i = (i + 1) % MODEL_TIMERS;
+	return &m->timer[i];
+}
+
+/*
+ * The model
+ */
+
+static u64 model_tick(const struct model *m, u64 ns)
+{
+	return (ns >> m->shift) + !!(ns & ((1ULL << m->shift) - 1));
+}
+
+static u64 model_passed(const struct model *m)
+{
+	return m->w->drain == HWTW_LOGS ? m->w->clk : m->w->drain_tick;
+}
+
+/* Between two pieces of a drain nobody knows. */
+static bool model_unclear(const struct model *m, const struct model_timer *t)
+{
+	return t->state == MODEL_PENDING && m->w->drain != HWTW_LOGS && t->due <= m->w->drain_tick;
+}
+
+static void model_expire(struct model *m, struct model_timer *t)
+{
+	t->state = MODEL_UNREAD;
+	t->expired = ++m->order;
+	m->pending--;
+	m->unread++;
+}
+
+/* What the wheel's clock passed has expired, and nothing else. */
+static void model_sync(struct model *m)
+{
+	struct hwtw_wheel *w = m->w;
+	unsigned int i, unclear = 0;
+	u64 first = U64_MAX;
+
+	MODEL_MUST(m, w->clk >= m->clk);
+	MODEL_MUST(m, w->clk <= max(m->known >> m->shift, m->start));
+	if (w->drain != HWTW_LOGS)
+		MODEL_MUST(m, w->drain_tick <= m->known >> m->shift);
+	m->clk = w->clk;
+	for (i = 0; i < MODEL_TIMERS; i++) {
+		struct model_timer *t = &m->timer[i];
+
+		if (t->state != MODEL_PENDING)
+			continue;
+		if (t->due <= w->clk) {
+			model_expire(m, t);
+			continue;
+		}
+		first = min(first, t->due);
+		unclear += model_unclear(m, t);
+	}
+	MODEL_MUST(m, w->next <= first);
+	MODEL_MUST(m, w->next > w->clk);
+	MODEL_MUST(m, w->pending <= m->pending && w->pending + unclear >= m->pending);
+	MODEL_MUST(m, w->pending + w->unread == m->pending + m->unread);
+	MODEL_MUST(m, w->delivering == m->taken);
+}
+
+static void model_state_must(struct model *m, const struct model_timer *t, int state)
+{
+	if (t->state == MODEL_TAKEN)
+		MODEL_MUST(m, state == -ENOENT);
+	else if (model_unclear(m, t))
+		MODEL_MUST(m, state == HWTW_PENDING || state == HWTW_EXPIRED);
+	else if (t->state == MODEL_PENDING)
+		MODEL_MUST(m, state == HWTW_PENDING);
+	else
+		MODEL_MUST(m, state == HWTW_EXPIRED);
+}
+
+static void model_forget(struct model *m, struct model_timer *t)
+{
+	unsigned int i = m->nr_dead < MODEL_DEAD ? m->nr_dead++ : model_below(m, MODEL_DEAD);
+
+	m->dead[i] = t->id;
+	m->pending -= t->state == MODEL_PENDING;
+	m->unread -= t->state == MODEL_UNREAD;
+	m->taken -= t->state == MODEL_TAKEN;
+	t->state = MODEL_FREE;
+	m->live--;
+}
+
+/* An id that was never there before. */
+static void model_id_must(struct model *m, u64 id)
+{
+	u32 index = hwtw_id_index(id);
+	u32 gen = id >> HWTW_GEN_SHIFT;
+
+	MODEL_MUST(m, id);
+	MODEL_MUST(m, hwtw_id_wheel(id) == m->w->nr);
+	MODEL_MUST(m, index < MODEL_INDICES);
+	if (m->failed)
+		return;
+	MODEL_MUST(m, gen > m->gen[index]);
+	m->gen[index] = gen;
+}
+
+static void model_refill(struct model *m, unsigned int arms, unsigned int rearms)
+{
+	if (!m->prepared)
+		hwtw_kunit_refill(m->test, m->w, arms, rearms, m->exact);
+}
+
+/* The wheel has to run first. */
+static void model_catch_up(struct model *m, u64 now)
+{
+	struct hwtw_wheel *w = m->w;
+
+	m->prepared = false;
+	while (hwtw_wheel_run(w, now, 1 + model_below(m, 100)))
+		;
+	MODEL_MUST(m, w->clk >= now >> m->shift);
+	MODEL_MUST(m, w->next > now >> m->shift);
+	MODEL_MUST(m, w->drain == HWTW_LOGS);
+	model_sync(m);
+}
+
+/* It has a new deadline and is in the wheel. */
+static void model_inserted(struct model *m, struct model_timer *t, bool due)
+{
+	t->armed = ++m->order;
+	t->due = model_tick(m, t->expires);
+	t->was_due = due;
+	t->overdue = false;
+	t->state = MODEL_PENDING;
+	m->pending++;
+	if (due)
+		model_expire(m, t);
+}
+
+/* The argument of an operation, by deadline or by delay. */
+static struct hwtw_timer model_timer_of(struct model *m, u64 now, u64 id, u64 expires,
+					u64 interval)
+{
+	bool delay = expires >= now && model_one_in(m, 2);
+
+	return (struct hwtw_timer) {
+		.id		= id,
+		.time_ns	= delay ? expires - now : expires,
+		.interval_ns	= interval,
+		.flags		= delay ? 0 : HWTW_TIMER_ABS,
+	};
+}
+
+static void model_arm(struct model *m)
+{
+	struct hwtw_wheel *w = m->w;
+	u64 expires = model_deadline(m), interval = model_interval(m), now = model_now(m);
+	struct hwtw_timer timer = model_timer_of(m, now, 0, expires, interval);
+	unsigned int tries = 0, i = 0;
+	struct model_timer *t;
+	bool due;
+	int state;
+
+	if (m->live == MODEL_TIMERS)
+		return;
+	while (m->timer[i].state != MODEL_FREE)
+		i++;
+	t = &m->timer[i];
+	m->op = "arm";
+	m->arg[0] = now;
+	m->arg[1] = expires;
+	m->arg[2] = interval;
+	t->user_data = model_random64(m) << 16 | i;
+	for (;;) {
+		model_refill(m, 1, 0);
+		due = expires <= now || model_tick(m, expires) <= model_passed(m);
+		timer.user_data = t->user_data;
+		state = hwtw_kunit_try(w, now, HWTW_OP_ARM, &timer);
+		if (state != -EAGAIN)
+			break;
+		MODEL_MUST(m, due);
+		MODEL_MUST(m, tries++ < 2);
+		if (m->failed)
+			return;
+		model_catch_up(m, now);
+	}
+	MODEL_MUST(m, state == (due ? HWTW_EXPIRED : HWTW_PENDING));
+	model_id_must(m, timer.id);
+	t->id = timer.id;
+	t->expires = expires;
+	t->interval = interval;
+	t->moved = false;
+	m->live++;
+	model_inserted(m, t, due);
+}
+
+static u64 model_new_deadline(struct model *m, const struct model_timer *t)
+{
+	u64 ticks = model_ticks(m, 4) << m->shift;
+
+	switch (model_below(m, 8)) {
+	case 0:
+		return t->expires;
+	case 1:
+	case 2:
+		return model_jitter(m, t->expires - min(t->expires, ticks));
+	case 3:
+	case 4:
+		return model_jitter(m, model_add(m, t->expires, ticks >> m->shift));
+	case 5:
+		return model_jitter(m, m->now - min(m->now, ticks));
+	default:
+		return model_deadline(m);
+	}
+}
+
+static void model_rearm(struct model *m)
+{
+	struct hwtw_wheel *w = m->w;
+	struct model_timer *t = model_pick(m);
+	struct hwtw_timer timer;
+	unsigned int tries = 0;
+	u64 expires, interval, now;
+	bool lazy, due;
+	int state;
+
+	if (!t)
+		return;
+	expires = model_new_deadline(m, t);
+	interval = model_interval(m);
+	now = model_now(m);
+	m->op = "rearm";
+	m->arg[0] = now;
+	m->arg[1] = t->id;
+	m->arg[2] = expires;
+	m->arg[3] = interval;
+	timer = model_timer_of(m, now, t->id, expires, interval);
+	for (;;) {
+		model_refill(m, 0, 1);
+		due = expires <= now || model_tick(m, expires) <= model_passed(m);
+		state = hwtw_kunit_try(w, now, HWTW_OP_REARM, &timer);
+		if (state != -EAGAIN)
+			break;
+		MODEL_MUST(m, due);
+		MODEL_MUST(m, tries++ < 2);
+		if (m->failed)
+			return;
+		model_catch_up(m, now);
+	}
+	model_state_must(m, t, state);
+	if (state < 0)
+		return;
+	/* To a later time that is to come: it stays where it is. */
+	lazy = state == HWTW_PENDING && expires >= t->expires && expires > now;
+	if (lazy && due) {
+		t->expires = expires;
+		t->interval = interval;
+		t->overdue = t->due != model_tick(m, expires);
+		t->moved = true;
+		return;
+	}
+	m->pending -= t->state == MODEL_PENDING;
+	m->unread -= t->state == MODEL_UNREAD;
+	t->expires = expires;
+	t->interval = interval;
+	t->moved = true;
+	model_inserted(m, t, due);
+}
+
+static void model_cancel(struct model *m, struct model_timer *t)
+{
+	int state;
+
+	if (!t)
+		return;
+	m->op = "cancel";
+	m->arg[0] = t->id;
+	state = hwtw_kunit_cancel(m->w, t->id);
+	model_state_must(m, t, state);
+	if (state > 0)
+		model_forget(m, t);
+}
+
+static void model_query_one(struct model *m, const struct model_timer *t)
+{
+	struct hwtw_timer timer = { .id = t->id };
+	int state = hwtw_kunit_try(m->w, m->now, HWTW_OP_QUERY, &timer);
+
+	model_state_must(m, t, state);
+	if (state < 0)
+		return;
+	MODEL_MUST(m, timer.id == t->id);
+	MODEL_MUST(m, timer.user_data == t->user_data);
+	MODEL_MUST(m, timer.time_ns == t->expires);
+	MODEL_MUST(m, timer.interval_ns == t->interval);
+	MODEL_MUST(m, timer.flags == HWTW_TIMER_ABS);
+}
+
+static void model_query_all(struct model *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MODEL_TIMERS; i++) {
+		if (m->timer[i].state != MODEL_FREE)
+			model_query_one(m, &m->timer[i]);
+	}
+}
+
+/* Ids that are gone stay gone. */
+static void model_dead(struct model *m)
+{
+	u64 id = model_random64(m);
+
+	m->op = "dead";
+	if (m->nr_dead)
+		id = m->dead[model_below(m, m->nr_dead)];
+	m->arg[0] = id;
+	MODEL_MUST(m, hwtw_kunit_state(m->w, id) == -ENOENT);
+	MODEL_MUST(m, hwtw_kunit_cancel(m->w, id) == -ENOENT);
+	MODEL_MUST(m, hwtw_kunit_rearm(m->test, m->w, m->now, id, HWTW_TIME_MAX_NS, 0) == -ENOENT);
+}
+
+static void model_run(struct model *m, bool complete)
+{
+	static const unsigned int budgets[] = { 0, 1, 1, 2, 3, 31, 32, 1000 };
+	unsigned int pieces = 1 + model_below(m, 4);
+	u64 now = model_now(m);
+
+	m->op = "run";
+	m->arg[0] = now;
+	m->arg[1] = complete;
+	if (complete) {
+		model_catch_up(m, now);
+		return;
+	}
+	while (pieces--) {
+		unsigned int budget = budgets[model_below(m, ARRAY_SIZE(budgets))];
+
+		m->arg[2] = budget;
+		if (hwtw_wheel_run(m->w, now, budget))
+			MODEL_MUST(m, m->w->drain != HWTW_LOGS);
+		else
+			MODEL_MUST(m, m->w->clk >= now >> m->shift);
+		model_sync(m);
+	}
+}
+
+static void model_advance(struct model *m)
+{
+	unsigned int i;
+	u64 first = U64_MAX;
+
+	m->op = "advance";
+	switch (model_below(m, 4)) {
+	case 0:
+		/* To the next deadline, or just before it. */
+		for (i = 0; i < MODEL_TIMERS; i++) {
+			if (m->timer[i].state == MODEL_PENDING)
+				first = min(first, m->timer[i].due);
+		}
+		if (first <= HWTW_TIME_MAX_NS >> m->shift &&
+		    (first << m->shift) - m->now <= 64ULL << 6 << m->shift)
+			m->now = max(m->now, (first << m->shift) - model_below(m, 2));
+		break;
+	case 1:
+		m->now = min(m->now + model_below(m, 1 << m->shift), HWTW_TIME_MAX_NS);
+		break;
+	default:
+		m->now = max(m->now, model_jitter(m, model_add(m, m->now, model_ticks(m, 6))));
+	}
+	model_run(m, !model_one_in(m, 3));
+}
+
+/*
+ * Delivery
+ */
+
+/**
+ * struct model_taken - order of the records of a tick
+ * @tick: the tick
+ * @plain: the last one in arming order that was armed in time
+ * @due: the last one that was due when it was armed
+ */
+struct model_taken {
+	u64 tick;
+	u64 plain;
+	u64 due;
+};
+
+/* It may come behind those that were taken. */
+static void model_order_must(struct model *m, const struct model_timer *t,
+			     const struct model_taken *last)
+{
+	u64 tick = model_tick(m, t->expires);
+
+	if (t->overdue)
+		return;
+	/* Two readers whose copies both fail may put records back in any order. */
+	if (m->readers > 1)
+		return;
+	MODEL_MUST(m, tick >= last->tick);
+	if (t->moved || tick != last->tick)
+		return;
+	MODEL_MUST(m, t->armed > last->plain);
+	/* One that was due at once does not wait for those that are pending. */
+	if (t->was_due ? !m->wraps : t->expired < last->due)
+		MODEL_MUST(m, t->armed > last->due);
+}
+
+static void model_record(struct model *m, const struct hwtw_event *ev, u64 now, u64 last_tick,
+			 struct model_taken *last)
+{
+	struct model_timer *t = &m->timer[ev->user_data & (MODEL_TIMERS - 1)];
+	u64 tick = model_tick(m, t->expires);
+	u64 overruns = 0;
+
+	MODEL_MUST(m, t->state == MODEL_UNREAD || model_unclear(m, t));
+	MODEL_MUST(m, ev->user_data == t->user_data);
+	MODEL_MUST(m, ev->id == t->id);
+	MODEL_MUST(m, ev->expires_ns == t->expires);
+	MODEL_MUST(m, ev->flags == 0);
+	if (t->interval && now > t->expires)
+		overruns = min_t(u64, div64_u64(now - t->expires, t->interval), U32_MAX);
+	MODEL_MUST(m, ev->overruns == overruns);
+	MODEL_MUST(m, tick <= last_tick);
+	if (m->failed)
+		return;
+	if (t->state == MODEL_PENDING)
+		model_expire(m, t);
+	model_order_must(m, t, last);
+	if (!t->overdue) {
+		if (tick != last->tick)
+			*last = (struct model_taken) { .tick = tick };
+		if (!t->moved && t->was_due)
+			last->due = max(last->due, t->armed);
+		else if (!t->moved)
+			last->plain = t->armed;
+	}
+	t->state = MODEL_TAKEN;
+	m->unread--;
+	m->taken++;
+}
+
+static void model_take(struct model *m)
+{
+	struct hwtw_wheel *w = m->w;
+	unsigned int max = model_one_in(m, 2) ? 1 + model_below(m, 4) :
+						1 + model_below(m, MODEL_BATCH);
+	struct model_taken last = { };
+	struct model_batch *batch;
+	u64 now = model_now(m), last_tick = U64_MAX, dropped = w->dropped;
+	unsigned int i;
+
+	if (m->nr_batches == m->readers)
+		return;
+	if (model_one_in(m, 4)) {
+		u64 first = hwtw_wheel_unread_tick(w);
+
+		last_tick = first == U64_MAX ? 0 : first + model_below(m, 3);
+	}
+	m->op = "take";
+	m->arg[0] = now;
+	m->arg[1] = last_tick;
+	m->arg[2] = max;
+	batch = &m->batch[m->nr_batches];
+	batch->nr = hwtw_wheel_take(w, now, last_tick, batch->ev, max);
+	MODEL_MUST(m, batch->nr <= max);
+	for (i = 0; i < batch->nr && !m->failed; i++)
+		model_record(m, &batch->ev[i], now, last_tick, &last);
+	for (i = 0; i < MODEL_TIMERS && !m->failed; i++) {
+		struct model_timer *t = &m->timer[i];
+
+		if (t->state != MODEL_UNREAD)
+			continue;
+		/* It is not one of those that had to be taken. */
+		model_order_must(m, t, &last);
+		if (batch->nr < max && m->readers == 1 && !t->overdue &&
+		    w->dropped - dropped < HWTW_TAKE_BUDGET / 2)
+			MODEL_MUST(m, model_tick(m, t->expires) > last_tick);
+	}
+	m->nr_batches += batch->nr > 0;
+}
+
+static void model_commit(struct model *m, const struct hwtw_event *ev, unsigned int nr)
+{
+	struct hwtw_wheel *w = m->w;
+	/* The next tick, or this one if its bucket, of many, is being drained. */
+	bool inside = w->drain >= HWTW_LEVEL_SIZE && w->drain != HWTW_LOGS;
+	u64 next = model_passed(m) + !inside;
+	unsigned int i, gone = 0;
+
+	m->op = "commit";
+	m->arg[0] = nr;
+	for (i = 0; i < nr; i++) {
+		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
+		u64 periods = ev[i].overruns + 1ULL;
+
+		if (!t->interval) {
+			model_forget(m, t);
+			gone++;
+			continue;
+		}
+		if (div64_u64(HWTW_TIME_MAX_NS - t->expires, t->interval) < periods)
+			t->expires = HWTW_TIME_MAX_NS;
+		else
+			t->expires += t->interval * periods;
+		t->due = max(model_tick(m, t->expires), next);
+		t->overdue = t->due != model_tick(m, t->expires);
+		t->moved = true;
+		t->state = MODEL_PENDING;
+		m->taken--;
+		m->pending++;
+	}
+	MODEL_MUST(m, hwtw_wheel_commit(w, ev, nr) == gone);
+}
+
+static void model_put_back(struct model *m, const struct hwtw_event *ev, unsigned int nr)
+{
+	unsigned int i;
+
+	m->op = "put_back";
+	m->arg[0] = nr;
+	for (i = 0; i < nr; i++) {
+		m->timer[ev[i].user_data & (MODEL_TIMERS - 1)].state = MODEL_UNREAD;
+		m->taken--;
+		m->unread++;
+	}
+	hwtw_wheel_put_back(m->w, ev, nr);
+}
+
+/* The reader copied some of the last batch, all, or none. */
+static void model_deliver(struct model *m)
+{
+	struct model_batch *batch;
+	unsigned int delivered;
+
+	if (!m->nr_batches)
+		return;
+	batch = &m->batch[--m->nr_batches];
+	delivered = batch->nr;
+	if (model_one_in(m, 3))
+		delivered = model_below(m, batch->nr + 1);
+	model_put_back(m, batch->ev + delivered, batch->nr - delivered);
+	model_commit(m, batch->ev, delivered);
+}
+
+/*
+ * Steps
+ */
+
+static void model_tidy(struct model *m)
+{
+	struct hwtw_wheel *w = m->w;
+
+	m->op = "tidy";
+	/* There are not enough of them for it to begin often. */
+	if (!w->sweep.active && model_one_in(m, 20))
+		w->sweep.seq = w->seq - HWTW_SWEEP_SEQS - 1;
+	hwtw_kunit_tidy(w, m->seq, m->untidy);
+	m->untidy = 0;
+	m->seq = w->seq;
+	MODEL_MUST(m, w->claims <= 4 * hwtw_valid(w) + MODEL_STALE);
+}
+
+/* Operations of one call: the wheel gets what it needs for all of them first. */
+static void model_submit(struct model *m)
+{
+	unsigned int arms = model_below(m, 33), rearms = model_below(m, 33);
+
+	arms = min(arms, MODEL_TIMERS - m->live);
+	hwtw_kunit_refill(m->test, m->w, arms, rearms, m->exact);
+	m->prepared = true;
+	while (arms + rearms && !m->failed) {
+		if (model_below(m, arms + rearms) < arms) {
+			model_arm(m);
+			arms--;
+		} else {
+			model_rearm(m);
+			rearms--;
+		}
+		if (model_one_in(m, 4))
+			model_cancel(m, model_pick(m));
+		m->untidy++;
+		model_sync(m);
+	}
+	m->prepared = false;
+}
+
+static void model_step(struct model *m)
+{
+	unsigned int dice = model_below(m, 100);
+
+	if (dice < 26) {
+		if (m->live < m->wanted || model_one_in(m, 8))
+			model_arm(m);
+		else
+			model_cancel(m, model_pick(m));
+	} else if (dice < 46) {
+		model_rearm(m);
+	} else if (dice < 54) {
+		model_cancel(m, model_pick(m));
+	} else if (dice < 66) {
+		model_advance(m);
+	} else if (dice < 74) {
+		model_run(m, false);
+	} else if (dice < 86) {
+		model_take(m);
+	} else if (dice < 95) {
+		model_deliver(m);
+	} else if (dice < 97) {
+		struct model_timer *t = model_pick(m);
+
+		m->op = "query";
+		if (t)
+			model_query_one(m, t);
+	} else if (dice < 99) {
+		model_dead(m);
+	} else if (model_one_in(m, 2)) {
+		model_submit(m);
+	} else {
+		static const unsigned int wanted[] = { 3, 30, 150, 400, MODEL_TIMERS };
+
+		m->wanted = wanted[model_below(m, ARRAY_SIZE(wanted))];
+		if (model_one_in(m, 4)) {
+			while (m->live > m->wanted && m->live > m->taken)
+				model_cancel(m, model_pick(m));
+		}
+	}
+	model_sync(m);
+	if (++m->untidy >= m->tidy)
+		model_tidy(m);
+}
+
+/* Where the clock starts: around 0, 2^32, each 64^k and the end of time. */
+static u64 model_start(struct model *m, unsigned int nr)
+{
+	u64 last = HWTW_TIME_MAX_NS >> m->shift, tick;
+
+	nr %= HWTW_LEVELS + 3;
+	if (nr == 0)
+		tick = 1ULL << 32;
+	else if (nr <= HWTW_LEVELS)
+		tick = 1ULL << hwtw_level_shift(nr - 1);
+	else if (nr == HWTW_LEVELS + 1)
+		tick = 0;
+	else
+		tick = last - model_ticks(m, 4);
+	if (tick > last)
+		tick = last / 2 + 1;
+	if (model_one_in(m, 2))
+		tick -= min_t(u64, tick, model_below(m, 70));
+	else
+		tick += min_t(u64, last - tick, model_below(m, 3));
+	return tick;
+}
+
+/* A wheel from its beginning to its end. */
+static void model_life(struct model *m, unsigned int nr, unsigned int life)
+{
+	static const unsigned int tidy[] = { 1, 1, 8, 64 };
+
+	memset(m->gen, 0, sizeof(m->gen));
+	memset(m->timer, 0, sizeof(m->timer));
+	m->nr_batches = 0;
+	m->nr_dead = 0;
+	m->live = 0;
+	m->pending = 0;
+	m->unread = 0;
+	m->taken = 0;
+	m->untidy = 0;
+	m->start = model_start(m, nr);
+	m->now = model_jitter(m, m->start << m->shift);
+	m->start = m->now >> m->shift;
+	m->known = m->now;
+	m->clk = m->start;
+	m->exact = nr & 1;
+	m->readers = model_one_in(m, 3) ? MODEL_BATCHES : 1;
+	m->tidy = tidy[model_below(m, ARRAY_SIZE(tidy))];
+	m->wanted = 30;
+	memset(m->w, 0, sizeof(*m->w));
+	hwtw_wheel_init(m->w, model_below(m, HWTW_WHEELS_MAX), m->shift, m->now);
+	m->wraps = model_one_in(m, 2);
+	if (m->wraps)
+		m->w->seq = U32_MAX - 1 - model_below(m, MODEL_LIFE);
+	m->w->sweep.seq = m->w->seq;
+	m->seq = m->w->seq;
+	while (life-- && !m->failed) {
+		model_step(m);
+		m->step++;
+		if (!m->failed && (check <= 1 || !(m->step % check))) {
+			const char *why = hwtw_kunit_check(m->w);
+
+			if (why)
+				model_fail(m, __LINE__, why);
+			model_query_all(m);
+		}
+		if (!(m->step % 256))
+			cond_resched();
+		/* Time is over. */
+		if (m->now == HWTW_TIME_MAX_NS && model_one_in(m, 200))
+			break;
+	}
+	/* What is broken is better not walked. */
+	if (!m->failed)
+		hwtw_kunit_destroy(m->w);
+}
+
+static void hwtw_model(struct kunit *test)
+{
+	const u32 *shift = test->param_value;
+	struct model *m;
+	unsigned int nr;
+
+	m = kvzalloc(sizeof(*m), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	m->test = test;
+	m->w = hwtw_kunit_new(test, 0, *shift, 0);
+	m->shift = *shift;
+	m->seed = seed ?: get_random_u64();
+	m->op = "none";
+	prandom_seed_state(&m->rnd, m->seed);
+	kunit_info(test, "seed=%llu steps=%u check=%u", m->seed, steps, check);
+	for (nr = model_below(m, 64); m->step < steps && !m->failed; nr++)
+		model_life(m, nr, min_t(u64, steps - m->step, model_below(m, 2 * MODEL_LIFE)));
+	kvfree(m);
+}
+
+static const u32 model_shifts[] = { HWTW_TICK_SHIFT_MIN, 20, HWTW_TICK_SHIFT_MAX };
+
+static void model_shift_desc(const u32 *shift, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "ticks of 2^%u ns", *shift);
+}
+
+KUNIT_ARRAY_PARAM(model_shift, model_shifts, model_shift_desc);
+
+static struct kunit_case hwtw_model_cases[] = {
+	KUNIT_CASE_PARAM(hwtw_model, model_shift_gen_params),
+	{}
+};
+
+static struct kunit_suite hwtw_model_suite = {
+	.name = "hwtw_model",
+	.test_cases = hwtw_model_cases,
+};
+
+kunit_test_suite(hwtw_model_suite);
+
+MODULE_DESCRIPTION("Random operations on the hwtw timer wheel against a model");
+MODULE_LICENSE("GPL");
