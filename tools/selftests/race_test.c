@@ -263,7 +263,7 @@ static void *arm_cancel_worker(void *arg)
 }
 
 /* Guards against counts that drift between threads (B-28, D-24). */
-TEST_F_TIMEOUT(dev, arm_and_cancel, 60)
+TEST_F_TIMEOUT(dev, arm_and_cancel, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 60000, WORKERS = 4, READERS = 2 };
 	uint64_t *id = calloc(NR, sizeof(*id)), armed = 0, cancelled = 0;
@@ -338,7 +338,7 @@ static void *cancel_race_worker(void *arg)
 }
 
 /* Guards against both or neither of cancelled and expired (B-28, B-42). */
-TEST_F_TIMEOUT(dev, cancel_races_expiry, 60)
+TEST_F_TIMEOUT(dev, cancel_races_expiry, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 60000, WORKERS = 3, READERS = 2 };
 	uint64_t *id = calloc(NR, sizeof(*id));
@@ -419,7 +419,7 @@ static void *rearm_race_worker(void *arg)
 }
 
 /* Guards against the former expiry read after a REARM (B-38, B-43, B-45). */
-TEST_F_TIMEOUT(dev, rearm_races_expiry, 60)
+TEST_F_TIMEOUT(dev, rearm_races_expiry, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 30000, WORKERS = 3, READERS = 2 };
 	uint64_t *id = calloc(NR, sizeof(*id));
@@ -493,7 +493,7 @@ static void *move_all_worker(void *arg)
 }
 
 /* Guards against lists torn by threads moving what expires just now (B-43). */
-TEST_F_TIMEOUT(dev, move_what_is_due, 60)
+TEST_F_TIMEOUT(dev, move_what_is_due, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 500, WORKERS = 4 };
 	struct hwtw_event *ev = calloc(NR + 1, sizeof(*ev));
@@ -743,7 +743,7 @@ static void *faulting_reader(void *arg)
 }
 
 /* Guards against faults, withdrawal and other readers in each other's way. */
-TEST_F_TIMEOUT(dev, faults_while_racing, 60)
+TEST_F_TIMEOUT(dev, faults_while_racing, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 30000, READERS = 2, FAULTERS = 2, WORKERS = 2 };
 	uint64_t *id = calloc(NR, sizeof(*id)), none = 0, both = 0;
@@ -830,7 +830,7 @@ TEST_F(dev, close_races_expiry)
 #define CPU1_ONLINE "/sys/devices/system/cpu/cpu1/online"
 
 /* Guards against timers that go, or wait, with their CPU (B-35). */
-TEST_F_TIMEOUT(dev, cpu_offline, 60)
+TEST_F_TIMEOUT(dev, cpu_offline, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 300 };
 	struct hwtw_event ev[NR];
@@ -890,7 +890,7 @@ static void *plugger_main(void *arg)
 }
 
 /* Guards against a CPU that goes in the middle of any of it. */
-TEST_F_TIMEOUT(dev, cpu_offline_races, 60)
+TEST_F_TIMEOUT(dev, cpu_offline_races, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 20000, WORKERS = 2, READERS = 2 };
 	uint64_t *id = calloc(NR, sizeof(*id)), none = 0, both = 0;
@@ -943,7 +943,7 @@ struct own {
  * Guards against any sequence that loses, doubles or invents a timer: armed is
  * cancelled plus delivered plus pending plus unread, at every moment (D.0).
  */
-TEST_F_TIMEOUT(dev, identity, 60)
+TEST_F_TIMEOUT(dev, identity, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 40000, STEPS = 60000 };
 	struct own *own = calloc(NR, sizeof(*own)), *o;

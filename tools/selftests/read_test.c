@@ -1587,7 +1587,7 @@ TEST_F(dev, periodic_fault)
 /* --- Scale --- */
 
 /* Guards against descriptors or records as the limit (B-54). */
-TEST_F_TIMEOUT(dev, million, 120)
+TEST_F_TIMEOUT(dev, million, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 1000000, STEP = 50000 };
 	struct rlimit few = { 64, 64 };
@@ -1665,7 +1665,7 @@ static void small_page_stock(void)
 }
 
 /* Guards against memory kept until the deadlines come (B-27, B-34). */
-TEST_F_TIMEOUT(dev, memory_comes_back, 120)
+TEST_F_TIMEOUT(dev, memory_comes_back, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 1000000 };
 	static const char * const ways[] = { "cancel", "read", "close" };

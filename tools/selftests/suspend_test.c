@@ -71,7 +71,7 @@ FIXTURE_TEARDOWN(suspend)
 }
 
 /* Guards against clocks mixed up, and overdue timers lost (B-64, D-22). */
-TEST_F_TIMEOUT(suspend, clocks, 60)
+TEST_F_TIMEOUT(suspend, clocks, TEST_TIMEOUT_SLOW)
 {
 	enum { NR = 100 };
 	uint64_t mono, boot, slept;
@@ -102,7 +102,7 @@ TEST_F_TIMEOUT(suspend, clocks, 60)
 }
 
 /* Guards against a first timer after resume that is not looked at (B-23). */
-TEST_F_TIMEOUT(suspend, first_after, 60)
+TEST_F_TIMEOUT(suspend, first_after, TEST_TIMEOUT_SLOW)
 {
 	struct hwtw_event ev;
 	uint64_t id[2];
