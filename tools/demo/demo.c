@@ -119,11 +119,15 @@ static struct {
 	uint64_t free_before, free_at_peak, peak;
 } demo;
 
+/* All threads may call it at once: the first one is heard. */
 static void __attribute__((noreturn, format(printf, 1, 2)))
 cannot(const char *fmt, ...)
 {
+	static atomic_flag said = ATOMIC_FLAG_INIT;
 	va_list ap;
 
+	while (atomic_flag_test_and_set(&said))
+		pause();
 	fflush(stdout);
 	fputs("demo: ", stderr);
 	va_start(ap, fmt);
