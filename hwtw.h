@@ -79,6 +79,7 @@ enum hwtw_state {
 	HWTW_SLOT_EXPIRED	= HWTW_EXPIRED,
 	HWTW_SLOT_LATE		= 3,	/* expired, in the tree of late timers */
 	HWTW_SLOT_DELIVERING	= 4,	/* a reader copies the record out */
+	HWTW_SLOT_REARMED	= 5,	/* the same, periodic and re-armed meanwhile */
 };
 
 /**
@@ -127,7 +128,8 @@ struct hwtw_page {
  * valid while its seq is the slot's, and stale for ever after.
  */
 #define HWTW_CLAIM(index, seq)	((u64)(seq) << 32 | (index))
-#define HWTW_CLAIM_NONE		((u64)U32_MAX)
+#define HWTW_SEQ_NONE		U32_MAX		/* no slot has it */
+#define HWTW_CLAIM_NONE		HWTW_CLAIM(0, HWTW_SEQ_NONE)
 
 #define HWTW_CHUNK_BYTES	256
 #define HWTW_CHUNK_CLAIMS	31
@@ -271,7 +273,7 @@ void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk);
 void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late);
 bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries);
 bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page);
-void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops);
+void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others);
 bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget);
 
 int hwtw_op_check(const struct hwtw_op *op, u32 shift);

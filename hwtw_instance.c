@@ -314,6 +314,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 {
 	struct hwtw_wheel *w = &cpu->wheel;
 	unsigned int done;
+	u32 seq;
 	int err;
 
 	hwtw_cpu_lock(cpu);
@@ -328,6 +329,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 			return 1;
 		}
 	}
+	seq = w->seq;
 	done = hwtw_wheel_ops(w, now, credit, op, nr);
 	if (unlikely(!done)) {
 		/* It is due: what was due before has to expire first. */
@@ -337,7 +339,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 			op->result = err;
 		done = err ? 1 : hwtw_wheel_ops(w, now, credit, op, 1);
 	}
-	hwtw_wheel_tidy(w, done);
+	hwtw_wheel_tidy(w, min(w->seq - seq, done), done);
 	hwtw_cpu_unlock(cpu);
 	return done;
 }
@@ -369,7 +371,8 @@ void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 		if (op[i].opcode == HWTW_OP_ARM && !credit) {
 			credit = hwtw_limits_take(hwtw, hwtw_arms(op + i, nr - i));
 			if (!credit) {
-				op[i++].result = -ENOSPC;
+				op[i].result = hwtw_op_check(&op[i], hwtw->shift) ?: -ENOSPC;
+				i++;
 				continue;
 			}
 		}
@@ -500,7 +503,7 @@ void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		cpu = hwtw_cpu_of(hwtw, ev->id);
 		hwtw_cpu_lock(cpu);
 		gone = hwtw_wheel_commit(&cpu->wheel, ev, nr);
-		hwtw_wheel_tidy(&cpu->wheel, nr);
+		hwtw_wheel_tidy(&cpu->wheel, 0, nr);
 		hwtw_cpu_unlock(cpu);
 		hwtw_limits_give(hwtw, gone);
 	}

@@ -91,23 +91,7 @@ static unsigned int hwtw_ops_touch(struct hwtw_op __user *uop, const struct hwtw
 	return i;
 }
 
-/* Write the result of an operation that succeeded. */
-#define hwtw_timer_report(ut, op, label) do {					\
-	const struct hwtw_timer *_timer = &(op)->timer;				\
-	struct hwtw_timer __user *_ut = (ut);					\
-										\
-	unsafe_put_user(_timer->state, &_ut->state, label);			\
-	if ((op)->opcode == HWTW_OP_ARM) {					\
-		unsafe_put_user(_timer->id, &_ut->id, label);			\
-	} else if (unlikely((op)->opcode == HWTW_OP_QUERY)) {			\
-		unsafe_put_user(_timer->user_data, &_ut->user_data, label);	\
-		unsafe_put_user(_timer->time_ns, &_ut->time_ns, label);		\
-		unsafe_put_user(_timer->interval_ns, &_ut->interval_ns, label);	\
-		unsafe_put_user(_timer->flags, &_ut->flags, label);		\
-	}									\
-} while (0)
-
-/* Returns the number of operations whose results were written. */
+/* Write the results of operations. Returns the number of those for which it worked. */
 static unsigned int hwtw_ops_report(struct hwtw_op __user *uop, const struct hwtw_op *op,
 				    unsigned int nr)
 {
@@ -116,9 +100,16 @@ static unsigned int hwtw_ops_report(struct hwtw_op __user *uop, const struct hwt
 	if (!user_write_access_begin(uop, nr * sizeof(*uop)))
 		return 0;
 	for (i = 0; i < nr; i++) {
+		/* Where there is no result it is what came in. */
 		unsafe_put_user(op[i].result, &uop[i].result, fault);
-		if (!op[i].result)
-			hwtw_timer_report(&uop[i].timer, &op[i], fault);
+		unsafe_put_user(op[i].timer.id, &uop[i].timer.id, fault);
+		unsafe_put_user(op[i].timer.state, &uop[i].timer.state, fault);
+		if (likely(op[i].opcode != HWTW_OP_QUERY))
+			continue;
+		unsafe_put_user(op[i].timer.user_data, &uop[i].timer.user_data, fault);
+		unsafe_put_user(op[i].timer.time_ns, &uop[i].timer.time_ns, fault);
+		unsafe_put_user(op[i].timer.interval_ns, &uop[i].timer.interval_ns, fault);
+		unsafe_put_user(op[i].timer.flags, &uop[i].timer.flags, fault);
 	}
 fault:
 	user_write_access_end();
@@ -181,30 +172,19 @@ static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user 
 	err = copy_struct_from_user(&op.timer, sizeof(op.timer), arg, size);
 	if (err)
 		return err;
-	if (!user_write_access_begin(arg, sizeof(*arg)))
+	/* See that the result can be written, before there is one. */
+	if (put_user(op.timer.id, &arg->id) || put_user(op.timer.state, &arg->state))
 		return -EFAULT;
-	unsafe_put_user(op.timer.id, &arg->id, fault);
-	unsafe_put_user(op.timer.state, &arg->state, fault);
-	user_write_access_end();
 
 	hwtw_run_ops(hwtw, &op, 1);
 	if (op.result)
 		return op.result;
-
-	if (!user_write_access_begin(arg, sizeof(*arg)))
-		goto undo;
-	hwtw_timer_report(arg, &op, fault_undo);
-	user_write_access_end();
+	/* As many bytes as both know. */
+	if (copy_to_user(arg, &op.timer, sizeof(op.timer))) {
+		hwtw_ops_undo(hwtw, &op, 1);
+		return -EFAULT;
+	}
 	return 0;
-
-fault_undo:
-	user_write_access_end();
-undo:
-	hwtw_ops_undo(hwtw, &op, 1);
-	return -EFAULT;
-fault:
-	user_write_access_end();
-	return -EFAULT;
 }
 
 static long hwtw_ioc_arm(struct hwtw *hwtw, void __user *arg, size_t size)

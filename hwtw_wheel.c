@@ -76,12 +76,12 @@
  *   chunks >= claims / 31 + min(claims, logs) + HWTW_CHUNK_SLACK
  *
  * holds before and after each operation, where claims counts the stale ones
- * and the records that may be put back. A log wastes at most one chunk, its
+ * and the records that may become claims when they are put back. A log wastes at most one chunk, its
  * last; the slack is for the partly read chunks of the log being drained and
  * of the unread one, for records put back in front of it, and one to spare.
  * Operations that may append ask for chunks first (hwtw_wheel_need()). Stale
- * claims are swept out, some with each operation, once they outnumber the
- * valid ones, and long before the numbers of claims come round again; a valid
+ * claims are swept out, some with each operation, once there are twice as many
+ * as valid ones, and long before the numbers of claims come round again; a valid
  * claim gets a new number then.
  *
  * Locks
@@ -111,10 +111,14 @@
 /* Nodes for late timers that are not given back, and how many are asked for at once. */
 #define HWTW_LATE_KEEP		64
 #define HWTW_LATE_ASK		32
-/* A sweep begins with more stale claims than valid ones and these. */
+/* A sweep begins with so many stale claims for a valid one, and these. */
+#define HWTW_STALE_RATIO	2
 #define HWTW_STALE_MIN		2048
 /* ... or when so many claims were numbered since the last one began. */
 #define HWTW_SWEEP_SEQS		(1U << 30)
+/* Operations that pay for the sweep of one chunk: some add claims, others don't. */
+#define HWTW_SWEEP_ARMS		4
+#define HWTW_SWEEP_OPS		32
 /* Stale claims that one call may skip, claims given back by one call. */
 #define HWTW_TAKE_BUDGET	1024
 #define HWTW_TRIM_CHUNKS	32
@@ -174,19 +178,22 @@ static struct hwtw_page *hwtw_page(const struct hwtw_wheel *w, u32 page)
 static struct hwtw_slot *hwtw_claim_slot(const struct hwtw_wheel *w, u64 claim)
 {
 	u32 index = (u32)claim;
-	struct hwtw_page *page;
+	u64 entry = *hwtw_dir_entry(w, index >> HWTW_SLOT_BITS);
 
-	if (index == (u32)HWTW_CLAIM_NONE)
+	if (unlikely(entry & 1))
 		return NULL;
-	page = hwtw_page(w, index >> HWTW_SLOT_BITS);
-	if (!page)
-		return NULL;
-	return &page->slot[index & (BIT(HWTW_SLOT_BITS) - 1)];
+	return &hwtw_entry_page(entry)->slot[index & (BIT(HWTW_SLOT_BITS) - 1)];
 }
 
 static bool hwtw_claim_valid(const struct hwtw_slot *slot, u64 claim)
 {
 	return slot && slot->seq == (u32)(claim >> 32);
+}
+
+/* The index of a slot whose id is not hidden. */
+static u32 hwtw_id_index(u64 id)
+{
+	return id & (BIT(HWTW_INDEX_BITS) - 1);
 }
 
 /* The slot of a live timer that no reader holds, or NULL. */
@@ -207,15 +214,26 @@ static __always_inline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u
 	return likely(slot->id == id) ? slot : NULL;
 }
 
+/*
+ * The slot of a periodic timer whose record is being copied out, or NULL. It
+ * lives on after that, so others have to reach it even now.
+ */
+static noinline struct hwtw_slot *hwtw_find_held(const struct hwtw_wheel *w, u64 id)
+{
+	struct hwtw_slot *slot;
+
+	if (hwtw_id_index(id) >> HWTW_SLOT_BITS >= w->nr_pages ||
+	    (id & (BIT(HWTW_SLOT_BITS) - 1)) >= HWTW_PAGE_SLOTS)
+		return NULL;
+	slot = hwtw_claim_slot(w, hwtw_id_index(id));
+	if (!slot || (slot->id ^ HWTW_ID_HIDDEN) != id || slot->state == HWTW_SLOT_FREE)
+		return NULL;
+	return slot->interval_ns || slot->state == HWTW_SLOT_REARMED ? slot : NULL;
+}
+
 static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
 {
 	return (struct hwtw_page *)((unsigned long)slot & ~(HWTW_PAGE_BYTES - 1UL));
-}
-
-/* The index of a slot whose id is not hidden. */
-static u32 hwtw_id_index(u64 id)
-{
-	return id & (BIT(HWTW_INDEX_BITS) - 1);
 }
 
 static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
@@ -274,7 +292,7 @@ static noinline void hwtw_page_wear(struct hwtw_wheel *w, struct hwtw_page *page
 }
 
 /* The slot at @place of @page, whose id is hidden. */
-static void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot, u8 place)
+static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot, u8 place)
 {
 	struct hwtw_page *page = hwtw_slot_page(slot);
 
@@ -354,7 +372,7 @@ static noinline u64 *hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
 	return chunk->claim;
 }
 
-static void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, u64 claim)
+static __always_inline void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, u64 claim)
 {
 	u64 *pos = log->tail;
 
@@ -446,10 +464,17 @@ static unsigned int hwtw_level_shift(unsigned int level)
 	return level * HWTW_LEVEL_BITS;
 }
 
+/* The level of a bit of a tick. A table is cheaper than a division. */
+#define HWTW_LEVEL(n)	[(n) * HWTW_LEVEL_BITS ... (n) * HWTW_LEVEL_BITS + HWTW_LEVEL_BITS - 1] = (n)
+static const u8 hwtw_level_of[HWTW_LEVELS * HWTW_LEVEL_BITS] = {
+	HWTW_LEVEL(0), HWTW_LEVEL(1), HWTW_LEVEL(2), HWTW_LEVEL(3),
+	HWTW_LEVEL(4), HWTW_LEVEL(5), HWTW_LEVEL(6), HWTW_LEVEL(7),
+};
+
 /* Append a claim to the bucket that @tick has relative to @base, an earlier tick. */
-static void hwtw_place(struct hwtw_wheel *w, u64 base, u64 tick, u64 claim)
+static __always_inline void hwtw_place(struct hwtw_wheel *w, u64 base, u64 tick, u64 claim)
 {
-	unsigned int level = (fls64(tick ^ base) - 1) / HWTW_LEVEL_BITS;
+	unsigned int level = hwtw_level_of[fls64(tick ^ base) - 1];
 	unsigned int shift = hwtw_level_shift(level);
 	unsigned int bucket = (tick >> shift) & HWTW_LEVEL_MASK;
 	u64 start = tick >> shift << shift;
@@ -487,7 +512,7 @@ static u32 hwtw_bucket_next(const struct hwtw_wheel *w, u64 *start)
 
 static u32 hwtw_seq_next(struct hwtw_wheel *w)
 {
-	if (unlikely(!++w->seq))
+	if (unlikely(++w->seq == HWTW_SEQ_NONE))
 		w->seq = 1;
 	return w->seq;
 }
@@ -548,7 +573,7 @@ static void hwtw_late_del(struct hwtw_wheel *w, struct hwtw_late *late)
 	w->nr_late--;
 }
 
-static struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
+static noinline struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
 					const struct hwtw_slot *slot)
 {
 	struct hwtw_late key = {
@@ -605,18 +630,14 @@ static bool hwtw_due_ready(struct hwtw_wheel *w, u64 now, u64 tick)
 	return true;
 }
 
-static void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now, u64 tick)
+static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 tick,
+					bool due)
 {
 	u64 claim;
-	bool due = hwtw_due(w, now, slot->expires_ns, tick);
 
 	slot->seq = hwtw_seq_next(w);
 	claim = HWTW_CLAIM(hwtw_id_index(slot->id), slot->seq);
-	/* Nothing lies between the clock and now: place it by the shorter way. */
-	now >>= w->shift;
-	if (now > w->clk && now < w->next)
-		w->clk = now;
-	if (due) {
+	if (unlikely(due)) {
 		if (hwtw_due_late(w, tick)) {
 			hwtw_late_add(w, slot, tick);
 		} else {
@@ -633,9 +654,9 @@ static void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now, u
 }
 
 /* Leave the state it is in. Returns that state, as userspace knows it. */
-static int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
+static __always_inline int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
 {
-	if (slot->state == HWTW_SLOT_PENDING) {
+	if (likely(slot->state == HWTW_SLOT_PENDING)) {
 		w->pending--;
 		slot->seq = 0;
 		return HWTW_PENDING;
@@ -652,28 +673,38 @@ static int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval, u6
 		    u64 *id)
 {
 	u64 tick = hwtw_tick(w, expires);
+	bool due = hwtw_due(w, now, expires, tick);
 	struct hwtw_slot *slot;
 
-	if (hwtw_due(w, now, expires, tick) && !hwtw_due_ready(w, now, tick))
+	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
 	slot = hwtw_slot_alloc(w);
 	slot->expires_ns = expires;
 	slot->user_data = user_data;
 	slot->interval_ns = interval;
 	*id = slot->id;
-	hwtw_insert(w, slot, now, tick);
-	return slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
+	hwtw_insert(w, slot, tick, due);
+	return due ? HWTW_EXPIRED : HWTW_PENDING;
 }
 
 /* Give a timer a new time. There is a chunk. Returns the state it was in, or -E*. */
 static int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 interval)
 {
 	struct hwtw_slot *slot = hwtw_find(w, id);
+	bool due;
 	u64 tick;
 	int state;
 
-	if (!slot)
-		return -ENOENT;
+	if (unlikely(!slot)) {
+		slot = hwtw_find_held(w, id);
+		if (!slot)
+			return -ENOENT;
+		/* It begins anew when the reader lets it go. */
+		slot->expires_ns = expires;
+		slot->interval_ns = interval;
+		slot->state = HWTW_SLOT_REARMED;
+		return HWTW_EXPIRED;
+	}
 	if (likely(slot->state == HWTW_SLOT_PENDING && expires >= slot->expires_ns &&
 		   expires > now)) {
 		/* Its claim comes up in time and finds out. */
@@ -682,12 +713,13 @@ static int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 in
 		return HWTW_PENDING;
 	}
 	tick = hwtw_tick(w, expires);
-	if (hwtw_due(w, now, expires, tick) && !hwtw_due_ready(w, now, tick))
+	due = hwtw_due(w, now, expires, tick);
+	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
 	state = hwtw_detach(w, slot);
 	slot->expires_ns = expires;
 	slot->interval_ns = interval;
-	hwtw_insert(w, slot, now, tick);
+	hwtw_insert(w, slot, tick, due);
 	return state;
 }
 
@@ -697,8 +729,15 @@ static int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 	struct hwtw_slot *slot = hwtw_find(w, id);
 	int state;
 
-	if (!slot)
+	if (unlikely(!slot)) {
+		/* Its record was there first, and is the last one. */
+		slot = hwtw_find_held(w, id);
+		if (slot) {
+			slot->interval_ns = 0;
+			slot->state = HWTW_SLOT_DELIVERING;
+		}
 		return -ENOENT;
+	}
 	state = hwtw_detach(w, slot);
 	slot->id ^= HWTW_ID_HIDDEN;
 	hwtw_slot_free(w, slot, id & (BIT(HWTW_SLOT_BITS) - 1));
@@ -708,7 +747,7 @@ static int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 /* Fill in what is known about a timer. Returns the state it is in, or -ENOENT. */
 static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
 {
-	const struct hwtw_slot *slot = hwtw_find(w, id);
+	const struct hwtw_slot *slot = hwtw_find(w, id) ?: hwtw_find_held(w, id);
 
 	if (!slot)
 		return -ENOENT;
@@ -716,7 +755,8 @@ static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *tim
 	timer->time_ns = slot->expires_ns;
 	timer->interval_ns = slot->interval_ns;
 	timer->flags = HWTW_TIMER_ABS;
-	return slot->state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
+	return slot->state == HWTW_SLOT_PENDING || slot->state == HWTW_SLOT_REARMED ?
+	       HWTW_PENDING : HWTW_EXPIRED;
 }
 
 /**
@@ -782,8 +822,12 @@ static int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op *op)
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr)
 {
+	u64 tick = now >> w->shift;
 	unsigned int i;
 
+	/* Nothing lies between the clock and now: placement is shorter from there. */
+	if (tick > w->clk && tick < w->next)
+		w->clk = tick;
 	for (i = 0; i < nr; i++, op++) {
 		int state;
 
@@ -990,6 +1034,28 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
 	return taken;
 }
 
+/* The deadline so many periods later. */
+static u64 hwtw_next_period(const struct hwtw_slot *slot, u64 periods)
+{
+	u64 left = HWTW_TIME_MAX_NS - slot->expires_ns;
+
+	if (div64_u64(left, slot->interval_ns) < periods)
+		return HWTW_TIME_MAX_NS;
+	return slot->expires_ns + periods * slot->interval_ns;
+}
+
+/* A timer that was held by a reader is pending again. */
+static void hwtw_go_on(struct hwtw_wheel *w, struct hwtw_slot *slot)
+{
+	u64 tick = max(hwtw_tick(w, slot->expires_ns), hwtw_passed(w) + 1);
+
+	slot->id ^= HWTW_ID_HIDDEN;
+	slot->seq = hwtw_seq_next(w);
+	slot->state = HWTW_SLOT_PENDING;
+	w->pending++;
+	hwtw_place(w, w->clk, tick, HWTW_CLAIM(hwtw_id_index(slot->id), slot->seq));
+}
+
 /**
  * hwtw_wheel_commit - records were delivered
  * @w: the wheel
@@ -1010,26 +1076,16 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 	for (i = 0; i < nr; i++) {
 		u32 index = hwtw_id_index(ev[i].id);
 		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
-		u64 periods, left;
 
 		w->delivering--;
-		if (!slot->interval_ns) {
+		if (likely(!slot->interval_ns && slot->state == HWTW_SLOT_DELIVERING)) {
 			hwtw_slot_free(w, slot, index & (BIT(HWTW_SLOT_BITS) - 1));
 			gone++;
 			continue;
 		}
-		slot->id ^= HWTW_ID_HIDDEN;
-		periods = ev[i].overruns + 1ULL;
-		left = HWTW_TIME_MAX_NS - slot->expires_ns;
-		if (div64_u64(left, slot->interval_ns) < periods)
-			slot->expires_ns = HWTW_TIME_MAX_NS;
-		else
-			slot->expires_ns += periods * slot->interval_ns;
-		slot->seq = hwtw_seq_next(w);
-		slot->state = HWTW_SLOT_PENDING;
-		w->pending++;
-		hwtw_place(w, w->clk, max(hwtw_tick(w, slot->expires_ns), hwtw_passed(w) + 1),
-			   HWTW_CLAIM(index, slot->seq));
+		if (slot->state == HWTW_SLOT_DELIVERING)
+			slot->expires_ns = hwtw_next_period(slot, ev[i].overruns + 1ULL);
+		hwtw_go_on(w, slot);
 	}
 	return gone;
 }
@@ -1040,7 +1096,8 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
  * @ev: records of hwtw_wheel_take(), as they were
  * @nr: their number
  *
- * They are unread as before, and the first to be taken.
+ * They are unread as before, and the first to be taken. Those of timers that
+ * were re-armed meanwhile are withdrawn.
  */
 void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsigned int nr)
 {
@@ -1048,10 +1105,15 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
 		u32 index = hwtw_id_index(ev[nr].id);
 		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
 
-		slot->id ^= HWTW_ID_HIDDEN;
 		w->delivering--;
+		if (unlikely(slot->state == HWTW_SLOT_REARMED)) {
+			hwtw_go_on(w, slot);
+			continue;
+		}
+		slot->id ^= HWTW_ID_HIDDEN;
 		w->unread++;
 		slot->state = HWTW_SLOT_EXPIRED;
+		slot->seq = hwtw_seq_next(w);
 		hwtw_log_prepend(w, &w->log[HWTW_UNREAD], HWTW_CLAIM(index, slot->seq));
 	}
 }
@@ -1155,29 +1217,21 @@ static void hwtw_sweep_chunk(struct hwtw_wheel *w)
  * Memory
  */
 
-/* Chunks that can hold so many claims, however they spread over the logs. */
-static u32 hwtw_chunks_for(u32 claims)
+/*
+ * Chunks that can hold the claims there are and so many more, however they
+ * spread over the logs. Records that are put back become claims, those of late
+ * timers too.
+ */
+static u32 hwtw_chunks_for(const struct hwtw_wheel *w, u32 more)
 {
+	u32 claims = w->claims + w->nr_late + w->delivering + more;
+
 	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
 }
 
-/**
- * hwtw_wheel_tidy - keep memory in bounds
- * @w: the wheel
- * @ops: operations since the last call
- *
- * Looks for stale claims if there are too many, in proportion to @ops, and
- * gives back chunks that are not needed any more.
- */
-void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops)
+static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int steps)
 {
-	u32 valid = hwtw_valid(w);
-	unsigned int steps = ops / 4 + 1;
-	unsigned int trim = HWTW_TRIM_CHUNKS;
-	u32 keep;
-
-	if (!w->sweep.active && (w->claims - valid > valid + HWTW_STALE_MIN ||
-				 w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)) {
+	if (!w->sweep.active) {
 		w->sweep.active = true;
 		w->sweep.log = 0;
 		w->sweep.read = NULL;
@@ -1185,14 +1239,41 @@ void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops)
 	}
 	while (w->sweep.active && steps--)
 		hwtw_sweep_chunk(w);
+}
 
-	keep = hwtw_chunks_for(w->claims + w->delivering) + HWTW_CHUNK_KEEP;
+static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
+{
+	unsigned int trim = HWTW_TRIM_CHUNKS;
+
 	while (w->chunks > keep && w->pool && trim--) {
 		kfree(hwtw_chunk_get(w));
 		w->chunks--;
 	}
 	while (w->late_spares > HWTW_LATE_KEEP && trim--)
 		kfree(hwtw_late_get(w));
+}
+
+/**
+ * hwtw_wheel_tidy - keep memory in bounds
+ * @w: the wheel
+ * @arms: operations since the last call that may have added claims
+ * @others: other operations since the last call
+ *
+ * Looks for stale claims if there are too many, in proportion to the
+ * operations, and gives back what is not needed any more.
+ */
+void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others)
+{
+	u32 valid = hwtw_valid(w);
+	u32 keep;
+
+	if (unlikely(w->sweep.active ||
+		     w->claims - valid > HWTW_STALE_RATIO * valid + HWTW_STALE_MIN ||
+		     w->seq - w->sweep.seq > HWTW_SWEEP_SEQS))
+		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / HWTW_SWEEP_OPS);
+	keep = hwtw_chunks_for(w, 0) + HWTW_CHUNK_KEEP;
+	if (unlikely(w->chunks > keep || w->late_spares > HWTW_LATE_KEEP))
+		hwtw_trim(w, keep);
 }
 
 /**
@@ -1208,7 +1289,7 @@ void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int ops)
 int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
 		    struct hwtw_need *need)
 {
-	u32 want = hwtw_chunks_for(w->claims + w->delivering + arms + rearms);
+	u32 want = hwtw_chunks_for(w, arms + rearms);
 
 	if (likely(w->chunks >= want && w->free_slots >= arms && !w->late_wanted))
 		return 0;
