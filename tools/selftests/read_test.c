@@ -1643,19 +1643,21 @@ static int64_t memory_used(void)
 	return used;
 }
 
-/* The same once it has stopped falling below @enough, or does not any more. */
-static int64_t memory_settled(int64_t enough)
+/* The same once it has not fallen any more for half a second. */
+static int64_t memory_settled(void)
 {
-	int64_t used = 0;
+	int64_t used, least = memory_used();
 	int i;
 
-	for (i = 0; i < 50; i++) {
-		used = memory_used();
-		if (used <= enough)
-			break;
+	for (i = 0; i < 5; i++) {
 		sleep_ns(100 * NSEC_PER_MSEC);
+		used = memory_used();
+		if (used < least - 64 * 1024)
+			i = 0;
+		if (used < least)
+			least = used;
 	}
-	return used;
+	return least;
 }
 
 /* The kernel's own stock of free pages per CPU is to be small. */
@@ -1670,15 +1672,18 @@ TEST_F_TIMEOUT(dev, memory_comes_back, TEST_TIMEOUT_SLOW)
 	enum { NR = 1000000 };
 	static const char * const ways[] = { "cancel", "read", "close" };
 	/* What is left may be 5 % and a small constant. */
-	const int64_t constant = 2 << 20;
+	const int64_t constant = 1 << 20;
 	uint64_t *id = map_pages(NR * sizeof(*id) / 4096 + 1);
 	struct hwtw_event *ev = map_pages(1000 * EV / 4096 + 1);
 	int64_t before, full, after;
 	int way, have, n;
 
 	small_page_stock();
+	/* What only the first timers cost is not theirs. */
+	ASSERT_EQ(0, arm_many(self->fd, NR / 10, HOUR_NS, 0, 0, id));
+	ASSERT_EQ(NR / 10, cancel_many(self->fd, id, NR / 10));
 	for (way = 0; way < 3; way++) {
-		before = memory_used();
+		before = memory_settled();
 		ASSERT_EQ(0, arm_many(self->fd, NR, way == 1 ? 0 : HOUR_NS, 0,
 				      0, id));
 		full = memory_used() - before;
@@ -1695,7 +1700,7 @@ TEST_F_TIMEOUT(dev, memory_comes_back, TEST_TIMEOUT_SLOW)
 			close(self->fd);
 			self->fd = hwtw_open(O_NONBLOCK);
 		}
-		after = memory_settled(before + full / 20 + constant) - before;
+		after = memory_settled() - before;
 		TH_LOG("%s: %ld KiB of %ld KiB left, %ld bytes a timer",
 		       ways[way], after / 1024, full / 1024, full / NR);
 		EXPECT_GE(full / 20 + constant, after);
@@ -1746,7 +1751,8 @@ TEST_F(dev, memory_is_charged)
 	after = read_number(CGROUP "/test/memory.current") - before;
 	TH_LOG("%ld KiB charged, %ld KiB left", full / 1024, after / 1024);
 	EXPECT_LT(24 * NR, full);
-	EXPECT_GE(full / 20 + (1 << 20), after);
+	/* Each CPU may keep some pages' charge in stock. */
+	EXPECT_GE(full / 2, after);
 	put(CGROUP "/cgroup.procs", "0");
 	rmdir(CGROUP "/test");
 	umount(CGROUP);
