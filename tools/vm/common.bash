@@ -73,9 +73,9 @@ scratch() {
 
 # fetch PACKAGE DIR: download the .deb into DIR.
 fetch() {
-	local sandbox=()
+	local as_root=()
 	# Root's downloads are handed to _apt, which may not reach the cache.
-	[ "$(id -u)" -ne 0 ] || sandbox=(-o APT::Sandbox::User=root)
+	[ "$(id -u)" -ne 0 ] || as_root=(-o APT::Sandbox::User=root)
 	note "fetching $1"
-	(cd "$2" && apt-get -qq "${sandbox[@]}" download "$1") >&2
+	(cd "$2" && apt-get -qq "${as_root[@]}" download "$1") >&2
 }
