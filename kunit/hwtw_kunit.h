@@ -164,6 +164,29 @@ static inline void hwtw_kunit_destroy(struct hwtw_wheel *w)
 {
 	while (hwtw_wheel_destroy(w, 1000))
 		cond_resched();
+	memset(w, 0, sizeof(*w));
+}
+
+/* Begin anew, with an empty wheel. */
+static inline void hwtw_kunit_reset(struct hwtw_wheel *w, u32 shift, u64 now)
+{
+	u32 nr = w->nr;
+
+	hwtw_kunit_destroy(w);
+	hwtw_wheel_init(w, nr, shift, now);
+}
+
+/* The wheel of a test that has one. */
+static inline int hwtw_kunit_init(struct kunit *test)
+{
+	test->priv = hwtw_kunit_new(test, 5, HWTW_TICK_SHIFT_MIN, 0);
+	return 0;
+}
+
+static inline void hwtw_kunit_exit(struct kunit *test)
+{
+	if (test->priv)
+		hwtw_kunit_destroy(test->priv);
 }
 
 /*
@@ -446,7 +469,7 @@ do {									\
 	const char *__why = hwtw_kunit_check(w);			\
 									\
 	if (__why)							\
-		KUNIT_FAIL(test, "line %d: not so: %s", __LINE__, __why); \
+		KUNIT_FAIL(test, "not so: %s", __why);			\
 } while (0)
 
 #endif /* _HWTW_KUNIT_H */
