@@ -324,7 +324,9 @@ static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw
 		const struct hwtw_slot *slot = &page->slot[i];
 		u32 index = page->nr << HWTW_SLOT_BITS | i;
 
-		bool hidden = slot->state == HWTW_SLOT_FREE || slot->state == HWTW_SLOT_DELIVERING;
+		bool hidden = slot->state == HWTW_SLOT_FREE ||
+			      slot->state == HWTW_SLOT_DELIVERING ||
+			      slot->state == HWTW_SLOT_REARMED;
 
 		used += slot->state != HWTW_SLOT_FREE;
 		HWTW_MUST(t, hwtw_id_index(slot->id) == (index ^ (hidden ? HWTW_ID_HIDDEN : 0)));
@@ -346,6 +348,7 @@ static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw
 			t->late++;
 			break;
 		case HWTW_SLOT_DELIVERING:
+		case HWTW_SLOT_REARMED:
 			t->delivering++;
 			break;
 		default:

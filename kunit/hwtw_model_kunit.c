@@ -54,6 +54,8 @@ enum model_state { MODEL_FREE, MODEL_PENDING, MODEL_UNREAD, MODEL_TAKEN };
  * @moved: re-armed, or a later period: arming order says nothing about it
  * @was_due: it was due when it was armed
  * @overdue: a period that had passed when the record before it was delivered
+ * @again: re-armed while its record was being copied out
+ * @told: the deadline that the record tells
  */
 struct model_timer {
 	u64 id;
@@ -67,6 +69,8 @@ struct model_timer {
 	bool moved;
 	bool was_due;
 	bool overdue;
+	bool again;
+	u64 told;
 };
 
 struct model_batch {
@@ -362,6 +366,12 @@ static void model_sync(struct model *m)
 	MODEL_MUST(m, w->delivering == m->taken);
 }
 
+/* Its record is being copied out, and it lives on after that. */
+static bool model_held(const struct model_timer *t)
+{
+	return t->state == MODEL_TAKEN && (t->interval || t->again);
+}
+
 static void model_state_must(struct model *m, const struct model_timer *t, int state)
 {
 	if (t->state == MODEL_TAKEN)
@@ -544,6 +554,13 @@ static void model_rearm(struct model *m)
 			return;
 		model_catch_up(m, now);
 	}
+	if (model_held(t)) {
+		MODEL_MUST(m, state == HWTW_EXPIRED);
+		t->expires = expires;
+		t->interval = interval;
+		t->again = true;
+		return;
+	}
 	model_state_must(m, t, state);
 	if (state < 0)
 		return;
@@ -574,16 +591,25 @@ static void model_cancel(struct model *m, struct model_timer *t)
 	m->arg[0] = t->id;
 	state = hwtw_kunit_cancel(m->w, t->id);
 	model_state_must(m, t, state);
-	if (state > 0)
+	if (state > 0) {
 		model_forget(m, t);
+	} else if (model_held(t)) {
+		/* The record is its last one. */
+		t->expires = t->told;
+		t->interval = 0;
+		t->again = false;
+	}
 }
 
 static void model_query_one(struct model *m, const struct model_timer *t)
 {
 	struct hwtw_timer timer = { .id = t->id };
-	int state = hwtw_kunit_try(m->w, m->now, HWTW_OP_QUERY, &timer);
+	int state = hwtw_kunit_try(m->w, 0, HWTW_OP_QUERY, &timer);
 
-	model_state_must(m, t, state);
+	if (model_held(t))
+		MODEL_MUST(m, state == (t->again ? HWTW_PENDING : HWTW_EXPIRED));
+	else
+		model_state_must(m, t, state);
 	if (state < 0)
 		return;
 	MODEL_MUST(m, timer.id == t->id);
@@ -612,6 +638,7 @@ static void model_dead(struct model *m)
 	if (m->nr_dead)
 		id = m->dead[model_below(m, m->nr_dead)];
 	m->arg[0] = id;
+	m->known = m->now;
 	MODEL_MUST(m, hwtw_kunit_state(m->w, id) == -ENOENT);
 	MODEL_MUST(m, hwtw_kunit_cancel(m->w, id) == -ENOENT);
 	MODEL_MUST(m, hwtw_kunit_rearm(m->test, m->w, m->now, id, HWTW_TIME_MAX_NS, 0) == -ENOENT);
@@ -734,6 +761,8 @@ static void model_record(struct model *m, const struct hwtw_event *ev, u64 now, 
 			last->plain = t->armed;
 	}
 	t->state = MODEL_TAKEN;
+	t->told = t->expires;
+	t->again = false;
 	m->unread--;
 	m->taken++;
 }
@@ -778,12 +807,22 @@ static void model_take(struct model *m)
 	m->nr_batches += batch->nr > 0;
 }
 
+/* It is pending again, at the next tick at the earliest. */
+static void model_go_on(struct model *m, struct model_timer *t)
+{
+	/* Or at this one, if its bucket, of many, is being drained. */
+	bool inside = m->w->drain >= HWTW_LEVEL_SIZE && m->w->drain != HWTW_LOGS;
+
+	t->due = max(model_tick(m, t->expires), model_passed(m) + !inside);
+	t->overdue = t->due != model_tick(m, t->expires);
+	t->moved = true;
+	t->state = MODEL_PENDING;
+	m->taken--;
+	m->pending++;
+}
+
 static void model_commit(struct model *m, const struct hwtw_event *ev, unsigned int nr)
 {
-	struct hwtw_wheel *w = m->w;
-	/* The next tick, or this one if its bucket, of many, is being drained. */
-	bool inside = w->drain >= HWTW_LEVEL_SIZE && w->drain != HWTW_LOGS;
-	u64 next = model_passed(m) + !inside;
 	unsigned int i, gone = 0;
 
 	m->op = "commit";
@@ -792,23 +831,20 @@ static void model_commit(struct model *m, const struct hwtw_event *ev, unsigned 
 		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
 		u64 periods = ev[i].overruns + 1ULL;
 
-		if (!t->interval) {
+		if (!model_held(t)) {
 			model_forget(m, t);
 			gone++;
 			continue;
 		}
-		if (div64_u64(HWTW_TIME_MAX_NS - t->expires, t->interval) < periods)
-			t->expires = HWTW_TIME_MAX_NS;
-		else
-			t->expires += t->interval * periods;
-		t->due = max(model_tick(m, t->expires), next);
-		t->overdue = t->due != model_tick(m, t->expires);
-		t->moved = true;
-		t->state = MODEL_PENDING;
-		m->taken--;
-		m->pending++;
+		if (!t->again) {
+			if (div64_u64(HWTW_TIME_MAX_NS - t->expires, t->interval) < periods)
+				t->expires = HWTW_TIME_MAX_NS;
+			else
+				t->expires += t->interval * periods;
+		}
+		model_go_on(m, t);
 	}
-	MODEL_MUST(m, hwtw_wheel_commit(w, ev, nr) == gone);
+	MODEL_MUST(m, hwtw_wheel_commit(m->w, ev, nr) == gone);
 }
 
 static void model_put_back(struct model *m, const struct hwtw_event *ev, unsigned int nr)
@@ -818,7 +854,13 @@ static void model_put_back(struct model *m, const struct hwtw_event *ev, unsigne
 	m->op = "put_back";
 	m->arg[0] = nr;
 	for (i = 0; i < nr; i++) {
-		m->timer[ev[i].user_data & (MODEL_TIMERS - 1)].state = MODEL_UNREAD;
+		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
+
+		if (t->again) {
+			model_go_on(m, t);
+			continue;
+		}
+		t->state = MODEL_UNREAD;
 		m->taken--;
 		m->unread++;
 	}

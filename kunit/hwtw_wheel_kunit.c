@@ -755,6 +755,54 @@ static void periods_saturate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[2]), HWTW_PENDING);
 }
 
+/*
+ * What happens to a timer between take and commit is lost, or a record that
+ * comes back tells of a time that is still to come.
+ */
+static void periodic_timer_changes_while_read(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	u64 now = 10 << 16, far = 1ULL << 40, id;
+	unsigned int act, nr;
+	struct hwtw_event ev;
+
+	for (act = 0; act < 8; act++) {
+		bool rearm = act & 1, cancel = act & 2, deliver = act & 4;
+
+		hwtw_kunit_reset(w, 16, 0);
+		hwtw_kunit_arm(test, w, 0, now, 1 << 16, 0, &id);
+		hwtw_kunit_run(w, now);
+		KUNIT_ASSERT_EQ(test, take(test, now, &ev, 1), 1U);
+		if (rearm) {
+			KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, now, id, far, 0),
+					HWTW_EXPIRED);
+			KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id), HWTW_PENDING);
+		}
+		if (cancel)
+			hwtw_kunit_cancel(w, id);
+		HWTW_EXPECT_SOUND(test, w);
+		if (deliver)
+			hwtw_wheel_commit(w, &ev, 1);
+		else
+			hwtw_wheel_put_back(w, &ev, 1);
+		HWTW_EXPECT_SOUND(test, w);
+		nr = take(test, now, &ev, 1);
+		/* A record that was put back, unless the timer was moved. */
+		KUNIT_EXPECT_LE(test, nr, (unsigned int)!deliver);
+		if (rearm && !cancel)
+			KUNIT_EXPECT_EQ(test, nr, 0U);
+		if (nr) {
+			KUNIT_EXPECT_EQ(test, ev.expires_ns, now);
+			hwtw_wheel_commit(w, &ev, 1);
+		}
+		hwtw_kunit_run(w, 2 * now);
+		KUNIT_EXPECT_EQ(test, w->unread, (u32)(!cancel && !rearm));
+		hwtw_kunit_run(w, far);
+		KUNIT_EXPECT_EQ(test, w->unread, (u32)!cancel);
+		HWTW_EXPECT_SOUND(test, w);
+	}
+}
+
 static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE_PARAM(tick_is_rounded_up, shift_gen_params),
 	KUNIT_CASE_PARAM(fires_at_level_boundaries, shift_gen_params),
@@ -776,6 +824,7 @@ static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE(periods_do_not_drift),
 	KUNIT_CASE(period_passed_meanwhile),
 	KUNIT_CASE(periods_saturate),
+	KUNIT_CASE(periodic_timer_changes_while_read),
 	{}
 };
 
