@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# See "make help". How the module itself is built is in Kbuild.
+
+release := $(shell uname -r)
+KDIR ?= /lib/modules/$(release)/build
+V ?= 0
+# No "make[1]: Leaving directory" behind the last line of what was asked for.
+MAKEFLAGS += --no-print-directory
+
+# The tools call make themselves, and are not to see this one's variables.
+tool := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u KDIR -u O V=$(V)
+quiet := $(if $(filter 1,$(V)),,-s)
+kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR)
+
+modules: headers		## build hwtw.ko for the running kernel, or for KDIR=DIR
+	@$(kbuild) modules
+
+# Distributions' headers come without the key that would sign the module, and
+# without the System.map that kbuild wants to see before it runs depmod.
+modules_install: modules	## install it, as root; INSTALL_MOD_PATH=DIR: under DIR
+	@$(kbuild) $(if $(wildcard $(KDIR)/certs/signing_key.pem),,CONFIG_MODULE_SIG_ALL=) \
+		modules_install
+ifeq ($(INSTALL_MOD_PATH),)
+	@PATH="$$PATH:/sbin:/usr/sbin" depmod $$(cat $(KDIR)/include/config/kernel.release)
+endif
+
+clean:				## remove everything that was built here
+	@rm -rf build .tmp_versions modules.order Module.symvers
+	@find . \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
+		-o -name '.*.cmd' -o -name '.*.d' -o -name '*.a' \) \
+		! -path './.git/*' -type f -delete
+
+demo:				## a million timeouts in a VM; DEMO="ARGS", such as --help
+	@$(tool) tools/vm/deps build vm
+	@$(MAKE) $(quiet) -C tools/demo O=$(CURDIR)/build/demo
+	@echo "hwtw: booting Linux in QEMU; one CPU, whose clock counts instructions" >&2
+	@$(tool) tools/vm/run --icount -- build/demo/demo $(DEMO)
+
+check:				## run all tests, most of them in VMs; STEPS="NAMES": some
+	@$(tool) tools/check $(STEPS)
+
+bench:				## instructions and bytes per timer; BENCH="ARGS"
+	@$(tool) tools/vm/deps build vm
+	@$(MAKE) $(quiet) -C tools/bench O=$(CURDIR)/build/bench
+	@$(tool) tools/vm/run --icount --timeout 1800 -- build/bench/bench $(BENCH)
+
+vm-shell:			## a shell in a VM with the module loaded, and the demo
+	@$(tool) tools/vm/deps build vm
+	@$(MAKE) $(quiet) -C tools/demo O=$(CURDIR)/build/demo
+	@$(tool) tools/vm/run --file build/demo/demo:/bin/demo --shell
+
+help:				## list the targets
+	@sed -n 's/^\([a-z_-]*\):[^#]*## \(.*\)/  \1 \2/p' Makefile | \
+		while read -r name text; do printf '  %-16s %s\n' "$$name" "$$text"; done
+	@echo '  V=1 shows commands. Tests of the VM itself: tools/vm/run --help'
+
+headers:
+	@test -e $(KDIR)/Makefile || { \
+		echo "hwtw: no kernel headers in $(KDIR): run" \
+		"\"apt-get install linux-headers-$(release)\"" \
+		"or say where they are with KDIR=DIR" >&2; exit 2; }
+
+.PHONY: modules modules_install clean demo check bench vm-shell help headers
