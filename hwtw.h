@@ -24,7 +24,6 @@
 
 #define HWTW_LEVEL_BITS		6
 #define HWTW_LEVEL_SIZE		(1U << HWTW_LEVEL_BITS)
-#define HWTW_LEVEL_MASK		(HWTW_LEVEL_SIZE - 1)
 #define HWTW_LEVELS		8
 
 /* A deadline is at most 2^63 - 1 ns and a tick at least 2^16 ns. */
@@ -32,36 +31,37 @@
 #define HWTW_TICK_SHIFT_MAX	30
 #define HWTW_TICK_LAST		(1ULL << (63 - HWTW_TICK_SHIFT_MIN))
 
-/* The last level is cut off behind the bucket of the last tick. */
-#define HWTW_TOP_SHIFT		((HWTW_LEVELS - 1) * HWTW_LEVEL_BITS)
-#define HWTW_BUCKETS		((HWTW_LEVELS - 1) * HWTW_LEVEL_SIZE + \
-				 (unsigned int)(HWTW_TICK_LAST >> HWTW_TOP_SHIFT) + 1)
+/*
+ * A level has the buckets of two windows, the present one and the next. The
+ * last level has one window and is cut off behind the bucket of the last tick.
+ */
+#define HWTW_ROW		(2 * HWTW_LEVEL_SIZE)
+#define HWTW_LAST_SHIFT		((HWTW_LEVELS - 1) * HWTW_LEVEL_BITS)
+#define HWTW_BUCKETS		((HWTW_LEVELS - 1) * HWTW_ROW + \
+				 (unsigned int)(HWTW_TICK_LAST >> HWTW_LAST_SHIFT) + 1)
 /* The log of expired timers that were not read yet follows the buckets. */
 #define HWTW_UNREAD		HWTW_BUCKETS
 #define HWTW_LOGS		(HWTW_BUCKETS + 1)
 
 /*
  * A timer's id: generation, number of the wheel, index of the slot. A slot
- * index is a page number and a place in the page. Each slot counts its own
- * generations from 1 and is not used again when they are spent, so an id is
- * never 0 and never comes back.
- *
- * A slot keeps the id of its timer. While the timer is not to be found, since
- * the slot is free or a reader copies the record out, the lowest bit of the
- * index is flipped in it. No id that leads to the slot is equal to that.
+ * index is a page number and a place in the page, of which the first is none.
+ * Each slot counts its own generations from 1 and is not used again when they
+ * are spent, so an id is never 0 and never comes back.
  */
-#define HWTW_SLOT_BITS		7
+#define HWTW_PLACE_BITS		7
 #define HWTW_PAGE_BITS		19
-#define HWTW_INDEX_BITS		(HWTW_PAGE_BITS + HWTW_SLOT_BITS)
+#define HWTW_INDEX_BITS		(HWTW_PAGE_BITS + HWTW_PLACE_BITS)
 #define HWTW_WHEEL_BITS		10
+#define HWTW_GEN_SHIFT		(HWTW_INDEX_BITS + HWTW_WHEEL_BITS)
 #define HWTW_GEN_BITS		28
 #define HWTW_WHEELS_MAX		(1U << HWTW_WHEEL_BITS)
+#define HWTW_INDEX_MASK		((1U << HWTW_INDEX_BITS) - 1)
+#define HWTW_PLACE_MASK		((1U << HWTW_PLACE_BITS) - 1)
 #define HWTW_GEN_MAX		((1U << HWTW_GEN_BITS) - 1)
-#define HWTW_GEN_SHIFT		(HWTW_INDEX_BITS + HWTW_WHEEL_BITS)
-#define HWTW_ID_HIDDEN		1ULL
 
 #define HWTW_PAGE_BYTES		4096
-#define HWTW_PAGE_SLOTS		101
+#define HWTW_PAGE_SLOTS		127
 
 /*
  * The page directory grows by parts that double in size and never move: with
@@ -72,34 +72,41 @@
 #define HWTW_DIR_PARTS		(HWTW_PAGE_BITS - HWTW_DIR_FIRST)
 #define HWTW_PAGES_MAX		((1U << HWTW_PAGE_BITS) - (1U << HWTW_DIR_FIRST))
 
-/* States of a slot. The first two are what userspace sees. */
+/* What is going on with a slot. The timers of hidden ones are not to be found. */
 enum hwtw_state {
-	HWTW_SLOT_FREE		= 0,
-	HWTW_SLOT_PENDING	= HWTW_PENDING,
-	HWTW_SLOT_EXPIRED	= HWTW_EXPIRED,
-	HWTW_SLOT_LATE		= 3,	/* expired, in the tree of late timers */
-	HWTW_SLOT_DELIVERING	= 4,	/* a reader copies the record out */
-	HWTW_SLOT_REARMED	= 5,	/* the same, periodic and re-armed meanwhile */
+	HWTW_SLOT_PENDING	= 0,
+	HWTW_SLOT_EXPIRED	= 1,	/* in the log of unread timers */
+	HWTW_SLOT_LATE		= 2,	/* expired, in the tree of late timers */
+	HWTW_SLOT_HIDDEN	= 8,
+	HWTW_SLOT_FREE		= 8,
+	HWTW_SLOT_DELIVERING	= 9,	/* a reader copies the record out */
+	HWTW_SLOT_REARMED	= 10,	/* the same, periodic and re-armed meanwhile */
 };
+
+/* A slot's key: its state above the generation. */
+#define HWTW_KEY(gen, state)	((u32)(state) << HWTW_GEN_BITS | (gen))
+#define HWTW_KEY_GEN(key)	((key) & HWTW_GEN_MAX)
+#define HWTW_KEY_STATE(key)	((key) >> HWTW_GEN_BITS)
+#define HWTW_KEY_HIDDEN		HWTW_KEY(0, HWTW_SLOT_HIDDEN)
 
 /**
  * struct hwtw_slot - what is true about a timer
- * @id: its id, or in a free slot the next timer's, maybe HWTW_ID_HIDDEN
  * @expires_ns: deadline
+ * @next_free: place of the next free slot of the page, while this one is free
  * @user_data: the user's
  * @interval_ns: 0 for one-shot timers
+ * @key: generation and state; the generation of a free slot is the next timer's
  * @seq: the claim with this number is the timer's, 0: none is
- * @state: enum hwtw_state
- * @next_free: next free slot of the page, while this one is free
  */
 struct hwtw_slot {
-	u64 id;
-	u64 expires_ns;
+	union {
+		u64 expires_ns;
+		u8 next_free;
+	};
 	u64 user_data;
 	u64 interval_ns;
+	u32 key;
 	u32 seq;
-	u8 state;
-	u8 next_free;
 };
 
 /**
@@ -110,7 +117,9 @@ struct hwtw_slot {
  * @free_first: slot that is used next; @used tells whether there is one
  * @free_last: slot that is used last, so that all age alike
  * @worn: a slot has spent its generations, nothing is taken from here any more
- * @slot: the slots
+ * @key: where a slot has its key: hidden
+ * @seq: where a slot has its seq: 0
+ * @slot: the slots; the first one's place is 1
  */
 struct hwtw_page {
 	struct list_head node;
@@ -119,29 +128,43 @@ struct hwtw_page {
 	u8 free_first;
 	u8 free_last;
 	bool worn;
-	u64 reserved[4];
+#ifndef CONFIG_64BIT
+	u32 reserved[2];
+#endif
+	u32 key;
+	u32 seq;
 	struct hwtw_slot slot[HWTW_PAGE_SLOTS];
 };
 
-/*
- * A claim says "the timer in this slot may be due when this bucket is". It is
- * valid while its seq is the slot's, and stale for ever after.
+/**
+ * struct hwtw_claim - "the timer in this slot may be due at this tick"
+ * @tick: deadline tick of the timer when the claim was made
+ * @index: the slot
+ * @seq: the claim is valid while this is the slot's, and stale for ever after
  */
-#define HWTW_CLAIM(index, seq)	((u64)(seq) << 32 | (index))
+struct hwtw_claim {
+	u64 tick;
+	u32 index;
+	u32 seq;
+};
+
 #define HWTW_SEQ_NONE		U32_MAX		/* no slot has it */
-#define HWTW_CLAIM_NONE		HWTW_CLAIM(0, HWTW_SEQ_NONE)
 
 #define HWTW_CHUNK_BYTES	256
-#define HWTW_CHUNK_CLAIMS	31
+#define HWTW_CHUNK_CLAIMS	15
 
 /**
  * struct hwtw_chunk - piece of a log, aligned to its size
  * @link: next chunk of the log or the pool
+ * @reserved: keeps the size
  * @claim: the claims
  */
 struct hwtw_chunk {
-	struct hwtw_chunk *link;
-	u64 claim[HWTW_CHUNK_CLAIMS];
+	union {
+		struct hwtw_chunk *link;
+		u64 reserved[2];
+	};
+	struct hwtw_claim claim[HWTW_CHUNK_CLAIMS];
 };
 
 /**
@@ -150,25 +173,22 @@ struct hwtw_chunk {
  * @tail: behind the last claim; the same as @head, NULL, in an empty log
  */
 struct hwtw_log {
-	u64 *head;
-	u64 *tail;
+	struct hwtw_claim *head;
+	struct hwtw_claim *tail;
 };
 
 /**
  * struct hwtw_late - one timer of the tree of late timers
- * @node: in hwtw_wheel.late, sorted by @tick and then by @seq
- * @tick: deadline tick
- * @index: slot
- * @seq: seq of the slot
+ * @node: in hwtw_wheel.late, sorted by the claim's tick, seq and index
+ * @link: while it is a spare
+ * @claim: of the timer
  */
 struct hwtw_late {
 	union {
 		struct rb_node node;
-		struct hwtw_late *link;		/* while it is a spare */
+		struct hwtw_late *link;
 	};
-	u64 tick;
-	u32 index;
-	u32 seq;
+	struct hwtw_claim claim;
 };
 
 /**
@@ -187,11 +207,11 @@ struct hwtw_need {
 
 /**
  * struct hwtw_wheel - timers of one instance armed on one CPU
- * @clk: tick up to which all was expired; placement is relative to it
+ * @clk: tick up to which all was expired
  * @next: no bucket with claims starts before this tick, U64_MAX: none at all
+ * @wake: tick at which the wheel wants to run, at the latest @next
+ * @end: claims of earlier ticks than this may go to the level
  * @unread_tick: tick of the newest timer in the log of unread ones
- * @drain_tick: tick of the bucket being drained
- * @drain: the bucket being drained, HWTW_LOGS: none
  * @shift: a tick is 2^shift ns
  * @nr: number of the wheel, part of the ids
  * @seq: seq of the newest claim
@@ -199,6 +219,7 @@ struct hwtw_need {
  * @unread: timers expired and not read, those in @late included
  * @delivering: timers whose records are being copied out
  * @nr_late: timers in @late
+ * @late_spares: nodes in @late_spare
  * @late_wanted: an operation failed for lack of a &struct hwtw_late
  * @claims: claims in all logs, stale ones included
  * @chunks: chunks in all logs and the pool
@@ -212,12 +233,11 @@ struct hwtw_need {
  * @pool: free chunks, the hottest first
  * @late: expired timers that came too late for the order of the unread log
  * @late_spare: nodes for @late
- * @late_spares: nodes in @late_spare
  * @partial: pages with free slots, the fullest first
  * @sweep: where the search for stale claims stands: the log, the chunk to read
  *	next (NULL: begin anew), where the next valid claim goes, its chunk, and
- *	&seq when the last sweep began
- * @bitmap: one bit per bucket, set while its log has claims
+ *	@seq when the last sweep began
+ * @bitmap: for each window of a level a bit per bucket, set while it has claims
  * @dir: page directory
  * @log: the buckets and the log of unread timers
  *
@@ -227,9 +247,9 @@ struct hwtw_need {
 struct hwtw_wheel {
 	u64 clk;
 	u64 next;
+	u64 wake;
+	u64 end[HWTW_LEVELS];
 	u64 unread_tick;
-	u64 drain_tick;
-	u32 drain;
 	u32 shift;
 	u32 nr;
 	u32 seq;
@@ -237,6 +257,7 @@ struct hwtw_wheel {
 	u32 unread;
 	u32 delivering;
 	u32 nr_late;
+	u32 late_spares;
 	bool late_wanted;
 	u32 claims;
 	u32 chunks;
@@ -245,7 +266,6 @@ struct hwtw_wheel {
 	u32 nr_pages;
 	u32 pages;
 	u32 free_page;
-	u32 late_spares;
 	u64 cascaded;
 	u64 dropped;
 	struct hwtw_chunk *pool;
@@ -258,9 +278,9 @@ struct hwtw_wheel {
 		u32 seq;
 		struct hwtw_chunk *read;
 		struct hwtw_chunk *write;
-		u64 *out;
+		struct hwtw_claim *out;
 	} sweep;
-	u64 bitmap[HWTW_LEVELS];
+	u64 bitmap[HWTW_LEVELS][2];
 	u64 *dir[HWTW_DIR_PARTS];
 	struct hwtw_log log[HWTW_LOGS];
 };
@@ -273,7 +293,7 @@ void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk);
 void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late);
 bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries);
 bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page);
-void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others);
+bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others);
 bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget);
 
 int hwtw_op_check(const struct hwtw_op *op, u32 shift);

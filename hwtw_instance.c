@@ -60,10 +60,10 @@ static void hwtw_cpu_lock(struct hwtw_cpu *cpu)
 	spin_lock_bh(&cpu->lock);
 }
 
-/* Queue the hrtimer, to run the wheel for its next bucket at a certain time. */
+/* Queue the hrtimer, to run the wheel at a certain time. */
 static void hwtw_cpu_program(struct hwtw_cpu *cpu, u64 expires)
 {
-	cpu->programmed = cpu->wheel.next;
+	cpu->programmed = cpu->wheel.wake;
 	hrtimer_start(&cpu->timer, expires, HRTIMER_MODE_ABS_SOFT);
 }
 
@@ -79,8 +79,8 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 		WRITE_ONCE(cpu->counted, w->unread);
 		atomic_long_add(more, &hwtw->unread);
 	}
-	if (w->next < cpu->programmed)
-		hwtw_cpu_program(cpu, min(w->next, KTIME_MAX >> w->shift) << w->shift);
+	if (w->wake < cpu->programmed)
+		hwtw_cpu_program(cpu, min(w->wake, KTIME_MAX >> w->shift) << w->shift);
 	spin_unlock_bh(&cpu->lock);
 	if (more > 0)
 		hwtw_wake(hwtw);
@@ -94,7 +94,8 @@ static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 	hwtw_cpu_lock(cpu);
 	cpu->programmed = U64_MAX;
 	begin = hwtw_now(cpu->hwtw);
-	if (hwtw_wheel_run(&cpu->wheel, begin, HWTW_RUN_BUDGET)) {
+	hwtw_wheel_run(&cpu->wheel, begin, HWTW_RUN_BUDGET);
+	if (cpu->wheel.wake <= begin >> cpu->wheel.shift) {
 		/*
 		 * Go on as soon as others had as much time. A time that has
 		 * passed would not do: the timer core would come back at once,
@@ -245,6 +246,16 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 	}
 }
 
+static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int arms, unsigned int others)
+	__must_hold(&cpu->lock)
+{
+	while (hwtw_wheel_tidy(&cpu->wheel, arms, others)) {
+		hwtw_cpu_unlock(cpu);
+		cond_resched();
+		hwtw_cpu_lock(cpu);
+	}
+}
+
 /*
  * Limits
  */
@@ -339,7 +350,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 			op->result = err;
 		done = err ? 1 : hwtw_wheel_ops(w, now, credit, op, 1);
 	}
-	hwtw_wheel_tidy(w, min(w->seq - seq, done), done);
+	hwtw_cpu_tidy(cpu, min(w->seq - seq, done), done);
 	hwtw_cpu_unlock(cpu);
 	return done;
 }
@@ -503,7 +514,7 @@ void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		cpu = hwtw_cpu_of(hwtw, ev->id);
 		hwtw_cpu_lock(cpu);
 		gone = hwtw_wheel_commit(&cpu->wheel, ev, nr);
-		hwtw_wheel_tidy(&cpu->wheel, 0, nr);
+		hwtw_cpu_tidy(cpu, 0, nr);
 		hwtw_cpu_unlock(cpu);
 		hwtw_limits_give(hwtw, gone);
 	}

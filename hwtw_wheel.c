@@ -8,22 +8,25 @@
  *
  * - The timer is a slot in a page. It holds the truth: deadline, interval,
  *   user data, state. Its id leads to it by two array look-ups.
- * - A bucket is a log: claims of 8 bytes, only ever appended, in chunks of 31.
- *   A claim {slot, seq} is valid while its seq is the slot's. Otherwise it is
- *   stale and is dropped when the bucket is next walked.
+ * - A bucket is a log of claims, only ever appended, in chunks of 15. A claim
+ *   {tick, slot, seq} is valid while its seq is the slot's. Otherwise it is
+ *   stale and is dropped when its tick has come.
  *
  * Arm writes a slot and appends a claim. Cancel changes the slot's seq and
  * touches no bucket. Re-arm to a later time stores the new deadline and
- * nothing else: the claim finds out when it is walked, and moves. Re-arm to an
- * earlier time appends a new claim and leaves the old one stale. A walk looks
- * up all slots of a chunk before it needs the first of them, so that cache
- * misses overlap where a linked list would wait for one after the other.
+ * nothing else: the claim finds out when its tick has come, and moves. Re-arm
+ * to an earlier time appends a new claim and leaves the old one stale. A
+ * cascade streams claims from log to log and does not look at slots at all. To
+ * expire a bucket all slots of a chunk are looked up before the first of them
+ * is needed, so that cache misses overlap where a linked list would wait for
+ * one after the other.
  *
  * Geometry
  * --------
- * A tick is 2^shift ns. Level n has 64 buckets of 64^n ticks each:
+ * A tick is 2^shift ns. Level n has buckets of 64^n ticks, 64 for each of its
+ * windows of 64^(n+1) ticks:
  *
- *   level  bucket (ticks)   with ticks of 2^20 ns    level spans
+ *   level  bucket (ticks)   with ticks of 2^20 ns    a window
  *     0    1                1.05 ms                  67.1 ms
  *     1    64               67.1 ms                  4.29 s
  *     2    64^2             4.29 s                   4 min 35 s
@@ -33,34 +36,38 @@
  *     6    64^6             2.28 years               146 years
  *     7    64^7             146 years                all there is
  *
- * A deadline is rounded up to a tick: tick = ceil(ns / 2^shift). The level of
- * a timer is the highest group of 6 bits in which its tick and the wheel's
- * clock differ, the bucket is the value of that group in its tick. No deadline
- * up to 2^63 - 1 ns needs more than 48 bits of ticks, so that the last level
- * never wraps and nothing is clamped (it ends behind its 33rd bucket). A
- * deadline that is not after the clock differs in no bit: it is due, and never
- * reaches the computation of a level.
+ * A deadline is rounded up to a tick: tick = ceil(ns / 2^shift). A timer goes
+ * to the lowest level n on which its tick lies before end[n]: in the window
+ * that the clock is in, i.e. tick and clock differ in no bit above the lower
+ * 6 (n + 1), or in the next one, if that is open already (see below). Its
+ * bucket is given by the 7 bits of the tick from bit 6 n on: 6 for the place
+ * in the window and one that tells the windows apart. No deadline up to
+ * 2^63 - 1 ns needs more than 48 bits of ticks, so that the last level never
+ * wraps and nothing is clamped (it ends behind its 33rd bucket). A deadline
+ * that is not after the clock never gets that far: it is due.
  *
- * All buckets of a level lie ahead of the clock, and all of a level come
- * before the first of the next level. So the lowest bit of the lowest level
- * that has one is the next bucket, and the clock jumps there.
+ * All buckets lie ahead of the clock, and those of a level before those of the
+ * next level. So the lowest bit of the lowest level that has one is the next
+ * bucket, and the clock jumps there.
  *
  * Cascade
  * -------
- * When the time of a bucket comes it is drained from its head: a timer that is
- * due in the bucket's first tick expires, another one moves to the bucket that
- * it has relative to that tick, always on a lower level or, if it was re-armed
- * to a later time, ahead. The clock passes to the bucket's tick only once the
- * bucket is empty. A drain may stop at any claim and go on later: until it is
- * through, new timers are placed relative to the old clock and so go to the
- * tail of the bucket being drained. No timer overtakes another one of its
- * tick, and no timer is missed.
+ * Window k of level n - 1 is what bucket k of level n holds. Before the clock
+ * can enter the window the bucket is drained into it, from its head to its
+ * tail, and then the window is open: new timers go there. A drain may stop at
+ * any claim and go on later. Until it is through, new timers go to the tail of
+ * the bucket: no timer overtakes another one of its tick.
+ *
+ * A bucket on a higher level can hold millions of claims, and to drain it just
+ * when its time comes would make the first of them late. So it is drained in
+ * advance, once the clock is in the last quarter of the window before; that is
+ * what the second row of buckets is for.
  *
  * Error
  * -----
  * A timer expires when the clock reaches ceil(deadline): never early, less
- * than one tick late, whatever its level, since the deadline is looked at
- * again in each cascade. At a deadline on a tick boundary there is no error.
+ * than one tick late, whatever its level, since claims keep their exact tick.
+ * At a deadline on a tick boundary there is no error.
  *
  * Order
  * -----
@@ -70,19 +77,20 @@
  *
  * Memory
  * ------
- * 40.6 bytes for the slot and 8.3 for the claim of a timer. Expiry allocates
+ * 32.3 bytes for the slot and 17.1 for the claim of a timer. Expiry allocates
  * nothing and can't fail: chunks move between the logs and a pool, and
  *
- *   chunks >= claims / 31 + min(claims, logs) + HWTW_CHUNK_SLACK
+ *   chunks >= claims / 15 + min(claims, logs) + HWTW_CHUNK_SLACK
  *
  * holds before and after each operation, where claims counts the stale ones
- * and the records that may become claims when they are put back. A log wastes at most one chunk, its
- * last; the slack is for the partly read chunks of the log being drained and
- * of the unread one, for records put back in front of it, and one to spare.
- * Operations that may append ask for chunks first (hwtw_wheel_need()). Stale
- * claims are swept out, some with each operation, once there are twice as many
- * as valid ones, and long before the numbers of claims come round again; a valid
- * claim gets a new number then.
+ * and the records that may become claims when they are put back. A log wastes
+ * at most one chunk at its end. The slack is for the partly read chunks at the
+ * front: of a bucket that expires, of one on each level that is drained in
+ * advance, and of the unread log; for records put back in front of it, and one
+ * for a sweep. Operations that may append ask for chunks first, see
+ * hwtw_wheel_need(). Stale claims are swept out, some with each operation,
+ * once there are twice as many as valid ones, and long before the numbers of
+ * claims come round again; a valid claim gets a new number then.
  *
  * Locks
  * -----
@@ -102,7 +110,7 @@
 #include "hwtw.h"
 
 /* See "Memory" above. */
-#define HWTW_CHUNK_SLACK	4
+#define HWTW_CHUNK_SLACK	12
 /* Chunks that are not given back, and how many are asked for at once. */
 #define HWTW_CHUNK_KEEP		32
 #define HWTW_CHUNK_ASK		8
@@ -111,23 +119,28 @@
 /* Nodes for late timers that are not given back, and how many are asked for at once. */
 #define HWTW_LATE_KEEP		64
 #define HWTW_LATE_ASK		32
+/* With fewer timers than this a bucket is not worth an interrupt of its own to drain it early. */
+#define HWTW_EARLY_MIN		1024
 /* A sweep begins with so many stale claims for a valid one, and these. */
 #define HWTW_STALE_RATIO	2
 #define HWTW_STALE_MIN		2048
 /* ... or when so many claims were numbered since the last one began. */
 #define HWTW_SWEEP_SEQS		(1U << 30)
 /* Operations that pay for the sweep of one chunk: some add claims, others don't. */
-#define HWTW_SWEEP_ARMS		4
-#define HWTW_SWEEP_OPS		32
+#define HWTW_SWEEP_ARMS		2
+#define HWTW_SWEEP_OPS		16
 /* Stale claims that one call may skip, claims given back by one call. */
 #define HWTW_TAKE_BUDGET	1024
-#define HWTW_TRIM_CHUNKS	32
+#define HWTW_TRIM_CHUNKS	128
 
-static_assert(sizeof(struct hwtw_slot) == 40);
+static_assert(sizeof(struct hwtw_slot) == 32);
 static_assert(sizeof(struct hwtw_page) == HWTW_PAGE_BYTES);
+static_assert(offsetof(struct hwtw_page, key) == offsetof(struct hwtw_slot, key));
+static_assert(offsetof(struct hwtw_page, seq) == offsetof(struct hwtw_slot, seq));
+static_assert(offsetof(struct hwtw_page, slot) == sizeof(struct hwtw_slot));
 static_assert(sizeof(struct hwtw_chunk) == HWTW_CHUNK_BYTES);
-static_assert(HWTW_PAGE_SLOTS <= 1 << HWTW_SLOT_BITS);
-static_assert(HWTW_INDEX_BITS + HWTW_WHEEL_BITS + HWTW_GEN_BITS == 64);
+static_assert(HWTW_PAGE_SLOTS == HWTW_PLACE_MASK);
+static_assert(HWTW_GEN_SHIFT + HWTW_GEN_BITS == 64);
 
 static u64 hwtw_tick(const struct hwtw_wheel *w, u64 ns)
 {
@@ -145,7 +158,6 @@ static u64 hwtw_tick(const struct hwtw_wheel *w, u64 ns)
 #define HWTW_ENTRY_FREE(next, gen)	((u64)(gen) << 32 | (u64)(next) << 1 | 1)
 #define HWTW_ENTRY_NEXT(entry)		((u32)(entry) >> 1)
 #define HWTW_ENTRY_GEN(entry)		((u32)((entry) >> 32))
-
 #define HWTW_ENTRY_END			((u32)S32_MAX)	/* of the list of free numbers */
 
 /* The part of the directory that has a page's entry. */
@@ -167,51 +179,41 @@ static struct hwtw_page *hwtw_entry_page(u64 entry)
 	return (struct hwtw_page *)(unsigned long)entry;
 }
 
-static struct hwtw_page *hwtw_page(const struct hwtw_wheel *w, u32 page)
+/* The place 0 is the page's own. It looks like a slot that is not to be found. */
+static struct hwtw_slot *hwtw_page_slot(const struct hwtw_page *page, u32 place)
 {
-	u64 entry = *hwtw_dir_entry(w, page);
-
-	return entry & 1 ? NULL : hwtw_entry_page(entry);
+	return (struct hwtw_slot *)page + place;
 }
 
-/* The slot that a claim names, or NULL. Whether the claim is valid is another question. */
-static struct hwtw_slot *hwtw_claim_slot(const struct hwtw_wheel *w, u64 claim)
+/* The slot with an index that there is, or was: NULL if the page was freed. */
+static struct hwtw_slot *hwtw_slot(const struct hwtw_wheel *w, u32 index)
 {
-	u32 index = (u32)claim;
-	u64 entry = *hwtw_dir_entry(w, index >> HWTW_SLOT_BITS);
+	u64 entry = *hwtw_dir_entry(w, index >> HWTW_PLACE_BITS);
 
 	if (unlikely(entry & 1))
 		return NULL;
-	return &hwtw_entry_page(entry)->slot[index & (BIT(HWTW_SLOT_BITS) - 1)];
+	return hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
 }
 
-static bool hwtw_claim_valid(const struct hwtw_slot *slot, u64 claim)
-{
-	return slot && slot->seq == (u32)(claim >> 32);
-}
-
-/* The index of a slot whose id is not hidden. */
-static u32 hwtw_id_index(u64 id)
-{
-	return id & (BIT(HWTW_INDEX_BITS) - 1);
-}
-
-/* The slot of a live timer that no reader holds, or NULL. */
+/* The slot of a live timer that no reader holds, or NULL. Any id will do. */
 static __always_inline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
 {
-	u32 nr = (id & (BIT(HWTW_INDEX_BITS) - 1)) >> HWTW_SLOT_BITS;
-	u32 place = id & (BIT(HWTW_SLOT_BITS) - 1);
+	u32 index = id & HWTW_INDEX_MASK;
+	u32 nr = index >> HWTW_PLACE_BITS;
 	struct hwtw_slot *slot;
-	u64 entry;
+	u64 entry, key;
 
 	if (unlikely(nr >= w->nr_pages))
 		return NULL;
 	entry = *hwtw_dir_entry(w, array_index_nospec(nr, w->nr_pages));
 	if (unlikely(entry & 1))
 		return NULL;
-	/* A place that there is not becomes 0, the id of which is another one. */
-	slot = &hwtw_entry_page(entry)->slot[array_index_nospec(place, HWTW_PAGE_SLOTS)];
-	return likely(slot->id == id) ? slot : NULL;
+	slot = hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
+	/* Generation and wheel, at once. */
+	key = slot->key & (HWTW_KEY_HIDDEN | HWTW_GEN_MAX);
+	if (unlikely((key << HWTW_WHEEL_BITS | w->nr) != id >> HWTW_INDEX_BITS))
+		return NULL;
+	return slot;
 }
 
 /*
@@ -220,20 +222,50 @@ static __always_inline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u
  */
 static noinline struct hwtw_slot *hwtw_find_held(const struct hwtw_wheel *w, u64 id)
 {
+	u32 gen = id >> HWTW_GEN_SHIFT;
+	u32 index = id & HWTW_INDEX_MASK;
 	struct hwtw_slot *slot;
 
-	if (hwtw_id_index(id) >> HWTW_SLOT_BITS >= w->nr_pages ||
-	    (id & (BIT(HWTW_SLOT_BITS) - 1)) >= HWTW_PAGE_SLOTS)
+	if (hwtw_id_wheel(id) != w->nr || index >> HWTW_PLACE_BITS >= w->nr_pages ||
+	    !(index & HWTW_PLACE_MASK))
 		return NULL;
-	slot = hwtw_claim_slot(w, hwtw_id_index(id));
-	if (!slot || (slot->id ^ HWTW_ID_HIDDEN) != id || slot->state == HWTW_SLOT_FREE)
+	slot = hwtw_slot(w, index);
+	if (!slot)
 		return NULL;
-	return slot->interval_ns || slot->state == HWTW_SLOT_REARMED ? slot : NULL;
+	if (slot->key == HWTW_KEY(gen, HWTW_SLOT_REARMED) ||
+	    (slot->key == HWTW_KEY(gen, HWTW_SLOT_DELIVERING) && slot->interval_ns))
+		return slot;
+	return NULL;
 }
 
 static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
 {
 	return (struct hwtw_page *)((unsigned long)slot & ~(HWTW_PAGE_BYTES - 1UL));
+}
+
+static u32 hwtw_slot_place(const struct hwtw_slot *slot)
+{
+	return ((unsigned long)slot & (HWTW_PAGE_BYTES - 1)) / sizeof(*slot);
+}
+
+static u32 hwtw_slot_index(const struct hwtw_slot *slot)
+{
+	return hwtw_slot_page(slot)->nr << HWTW_PLACE_BITS | hwtw_slot_place(slot);
+}
+
+static u64 hwtw_slot_id(const struct hwtw_wheel *w, const struct hwtw_slot *slot, u32 index)
+{
+	return (u64)slot->key << HWTW_GEN_SHIFT | (u64)w->nr << HWTW_INDEX_BITS | index;
+}
+
+static enum hwtw_state hwtw_slot_state(const struct hwtw_slot *slot)
+{
+	return HWTW_KEY_STATE(slot->key);
+}
+
+static void hwtw_slot_set(struct hwtw_slot *slot, enum hwtw_state state)
+{
+	slot->key = HWTW_KEY(HWTW_KEY_GEN(slot->key), state);
 }
 
 static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
@@ -243,13 +275,13 @@ static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
 	int i;
 
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
-		gen = max_t(u32, gen, page->slot[i].id >> HWTW_GEN_SHIFT);
+		gen = max(gen, page->slot[i].key);
 	if (!page->worn) {
 		list_del(&page->node);
 		w->free_slots -= HWTW_PAGE_SLOTS;
 	}
 	/* A worn page's number is never used again. */
-	*entry = HWTW_ENTRY_FREE(w->free_page, gen);
+	*entry = HWTW_ENTRY_FREE(w->free_page, HWTW_KEY_GEN(gen));
 	if (!page->worn)
 		w->free_page = page->nr;
 	w->pages--;
@@ -265,20 +297,6 @@ static noinline void hwtw_page_empty(struct hwtw_wheel *w, struct hwtw_page *pag
 		list_move_tail(&page->node, &w->partial);
 }
 
-/* There is one: hwtw_wheel_need() saw to it. */
-static struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w)
-{
-	struct hwtw_page *page = list_first_entry(&w->partial, struct hwtw_page, node);
-	struct hwtw_slot *slot = &page->slot[page->free_first];
-
-	slot->id ^= HWTW_ID_HIDDEN;
-	page->free_first = slot->next_free;
-	w->free_slots--;
-	if (++page->used == HWTW_PAGE_SLOTS)
-		list_del(&page->node);
-	return slot;
-}
-
 /* A slot has spent its generations: take no more from its page. */
 static noinline void hwtw_page_wear(struct hwtw_wheel *w, struct hwtw_page *page)
 {
@@ -291,19 +309,32 @@ static noinline void hwtw_page_wear(struct hwtw_wheel *w, struct hwtw_page *page
 	}
 }
 
-/* The slot at @place of @page, whose id is hidden. */
-static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot, u8 place)
+/* There is one: hwtw_wheel_need() saw to it. */
+static __always_inline struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w)
+{
+	struct hwtw_page *page = list_first_entry(&w->partial, struct hwtw_page, node);
+	struct hwtw_slot *slot = hwtw_page_slot(page, page->free_first);
+
+	page->free_first = slot->next_free;
+	w->free_slots--;
+	if (unlikely(++page->used == HWTW_PAGE_SLOTS))
+		list_del(&page->node);
+	return slot;
+}
+
+static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot)
 {
 	struct hwtw_page *page = hwtw_slot_page(slot);
+	u32 gen = HWTW_KEY_GEN(slot->key);
+	u8 place = hwtw_slot_place(slot);
 
-	slot->state = HWTW_SLOT_FREE;
-	slot->seq = 0;
-	if (unlikely(slot->id >> HWTW_GEN_SHIFT == HWTW_GEN_MAX))
+	if (unlikely(gen == HWTW_GEN_MAX))
 		hwtw_page_wear(w, page);
-	slot->id += 1ULL << HWTW_GEN_SHIFT;
+	slot->key = HWTW_KEY(HWTW_KEY_GEN(gen + 1), HWTW_SLOT_FREE);
+	slot->seq = 0;
 
 	if (likely(page->used < HWTW_PAGE_SLOTS)) {
-		page->slot[page->free_last].next_free = place;
+		hwtw_page_slot(page, page->free_last)->next_free = place;
 	} else {
 		page->free_first = place;
 		/* In front, with the fuller ones, so that others get empty. */
@@ -323,19 +354,19 @@ static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slo
  */
 
 /* The chunk of a claim. A position behind a claim may be behind its chunk. */
-static struct hwtw_chunk *hwtw_chunk_of(const u64 *claim)
+static struct hwtw_chunk *hwtw_chunk_of(const struct hwtw_claim *claim)
 {
 	return (struct hwtw_chunk *)((unsigned long)claim & ~(HWTW_CHUNK_BYTES - 1UL));
 }
 
 /* Behind the last claim of a chunk. */
-static u64 *hwtw_chunk_last(struct hwtw_chunk *chunk)
+static struct hwtw_claim *hwtw_chunk_last(struct hwtw_chunk *chunk)
 {
 	return chunk->claim + HWTW_CHUNK_CLAIMS;
 }
 
 /* Behind the last claim of some chunk, or NULL. */
-static bool hwtw_chunk_end(const u64 *pos)
+static bool hwtw_chunk_end(const struct hwtw_claim *pos)
 {
 	return !((unsigned long)pos & (HWTW_CHUNK_BYTES - 1));
 }
@@ -361,31 +392,31 @@ static void hwtw_chunk_put(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
 	w->pool_chunks++;
 }
 
-static noinline u64 *hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
+/* Make room at the end of a log. Returns true if it was empty. */
+static bool hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
 {
 	struct hwtw_chunk *chunk = hwtw_chunk_get(w);
+	bool empty = !log->tail;
 
-	if (log->tail)
-		hwtw_chunk_of(log->tail - 1)->link = chunk;
-	else
+	if (empty)
 		log->head = chunk->claim;
-	return chunk->claim;
+	else
+		hwtw_chunk_of(log->tail - 1)->link = chunk;
+	log->tail = chunk->claim;
+	return empty;
 }
 
-static __always_inline void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, u64 claim)
+static void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, struct hwtw_claim claim)
 {
-	u64 *pos = log->tail;
-
-	if (unlikely(hwtw_chunk_end(pos)))
-		pos = hwtw_log_extend(w, log);
-	*pos++ = claim;
-	log->tail = pos;
+	if (unlikely(hwtw_chunk_end(log->tail)))
+		hwtw_log_extend(w, log);
+	*log->tail++ = claim;
 	w->claims++;
 }
 
-static void hwtw_log_prepend(struct hwtw_wheel *w, struct hwtw_log *log, u64 claim)
+static void hwtw_log_prepend(struct hwtw_wheel *w, struct hwtw_log *log, struct hwtw_claim claim)
 {
-	u64 *pos = log->head;
+	struct hwtw_claim *pos = log->head;
 
 	if (!pos || pos == hwtw_chunk_of(pos)->claim) {
 		struct hwtw_chunk *chunk = hwtw_chunk_get(w);
@@ -418,7 +449,6 @@ static void hwtw_sweep_overtaken(struct hwtw_wheel *w, struct hwtw_log *log, boo
 static void hwtw_log_consume(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int nr)
 {
 	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
-
 	bool whole = true;
 
 	log->head += nr;
@@ -437,77 +467,34 @@ static void hwtw_log_consume(struct hwtw_wheel *w, struct hwtw_log *log, unsigne
 		hwtw_chunk_put(w, chunk);
 }
 
-/* Look up the slots of the first claims, up to @max and to the end of the chunk. */
-static unsigned int hwtw_log_gather(const struct hwtw_wheel *w, const struct hwtw_log *log,
-				    struct hwtw_slot **slot, unsigned int max)
+/* The number of claims up to the end of the first chunk, at most @max. */
+static unsigned int hwtw_log_first(const struct hwtw_log *log, unsigned int max)
 {
 	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
-	const u64 *end = hwtw_chunk_last(chunk);
-	unsigned int nr, i;
+	const struct hwtw_claim *end = hwtw_chunk_last(chunk);
 
 	if (hwtw_chunk_of(log->tail - 1) == chunk)
 		end = log->tail;
-	nr = min_t(unsigned int, end - log->head, max);
+	return min_t(unsigned int, end - log->head, max);
+}
+
+/* Look up the slots of the first claims, and have them fetched. */
+static unsigned int hwtw_log_gather(const struct hwtw_wheel *w, const struct hwtw_log *log,
+				    struct hwtw_slot **slot, unsigned int max)
+{
+	unsigned int nr = hwtw_log_first(log, max);
+	unsigned int i;
+
 	for (i = 0; i < nr; i++) {
-		slot[i] = hwtw_claim_slot(w, log->head[i]);
+		slot[i] = hwtw_slot(w, log->head[i].index);
 		prefetchw(slot[i]);
 	}
 	return nr;
 }
 
-/*
- * Buckets
- */
-
-static unsigned int hwtw_level_shift(unsigned int level)
+static bool hwtw_claim_valid(const struct hwtw_slot *slot, const struct hwtw_claim *claim)
 {
-	return level * HWTW_LEVEL_BITS;
-}
-
-/* The level of a bit of a tick. A table is cheaper than a division. */
-#define HWTW_LEVEL(n)	[(n) * HWTW_LEVEL_BITS ... (n) * HWTW_LEVEL_BITS + HWTW_LEVEL_BITS - 1] = (n)
-static const u8 hwtw_level_of[HWTW_LEVELS * HWTW_LEVEL_BITS] = {
-	HWTW_LEVEL(0), HWTW_LEVEL(1), HWTW_LEVEL(2), HWTW_LEVEL(3),
-	HWTW_LEVEL(4), HWTW_LEVEL(5), HWTW_LEVEL(6), HWTW_LEVEL(7),
-};
-
-/* Append a claim to the bucket that @tick has relative to @base, an earlier tick. */
-static __always_inline void hwtw_place(struct hwtw_wheel *w, u64 base, u64 tick, u64 claim)
-{
-	unsigned int level = hwtw_level_of[fls64(tick ^ base) - 1];
-	unsigned int shift = hwtw_level_shift(level);
-	unsigned int bucket = (tick >> shift) & HWTW_LEVEL_MASK;
-	u64 start = tick >> shift << shift;
-
-	hwtw_log_append(w, &w->log[level * HWTW_LEVEL_SIZE + bucket], claim);
-	w->bitmap[level] |= BIT_ULL(bucket);
-	if (start < w->next)
-		w->next = start;
-}
-
-static void hwtw_bucket_clear(struct hwtw_wheel *w, u32 bucket)
-{
-	w->bitmap[bucket / HWTW_LEVEL_SIZE] &= ~BIT_ULL(bucket % HWTW_LEVEL_SIZE);
-}
-
-/* The next bucket with claims and its first tick, or HWTW_LOGS and U64_MAX. */
-static u32 hwtw_bucket_next(const struct hwtw_wheel *w, u64 *start)
-{
-	unsigned int level;
-
-	for (level = 0; level < HWTW_LEVELS; level++) {
-		unsigned int shift = hwtw_level_shift(level);
-		u64 window = ~0ULL << (shift + HWTW_LEVEL_BITS);
-		unsigned int bucket;
-
-		if (!w->bitmap[level])
-			continue;
-		bucket = __ffs64(w->bitmap[level]);
-		*start = (w->clk & window) | (u64)bucket << shift;
-		return level * HWTW_LEVEL_SIZE + bucket;
-	}
-	*start = U64_MAX;
-	return HWTW_LOGS;
+	return likely(slot) && slot->seq == claim->seq;
 }
 
 static u32 hwtw_seq_next(struct hwtw_wheel *w)
@@ -518,13 +505,127 @@ static u32 hwtw_seq_next(struct hwtw_wheel *w)
 }
 
 /*
+ * Buckets
+ */
+
+/* The bucket of a tick on a level. */
+static u32 hwtw_bucket(unsigned int level, u64 tick)
+{
+	return level * HWTW_ROW + ((tick >> (level * HWTW_LEVEL_BITS)) & (HWTW_ROW - 1));
+}
+
+/* The word of the bitmap that has a bucket's bit. */
+static u64 *hwtw_bucket_word(struct hwtw_wheel *w, u32 bucket)
+{
+	return &w->bitmap[bucket / HWTW_ROW][bucket / HWTW_LEVEL_SIZE % 2];
+}
+
+static u64 hwtw_bucket_bit(u32 bucket)
+{
+	return BIT_ULL(bucket % HWTW_LEVEL_SIZE);
+}
+
+/* Make room at the end of a bucket. */
+static noinline void hwtw_bucket_extend(struct hwtw_wheel *w, u32 bucket, u64 tick)
+{
+	unsigned int shift = bucket / HWTW_ROW * HWTW_LEVEL_BITS;
+	u64 start = tick >> shift << shift;
+
+	if (!hwtw_log_extend(w, &w->log[bucket]))
+		return;
+	*hwtw_bucket_word(w, bucket) |= hwtw_bucket_bit(bucket);
+	w->next = min(w->next, start);
+	w->wake = min(w->wake, start);
+}
+
+static __always_inline void hwtw_bucket_append(struct hwtw_wheel *w, u32 bucket,
+					       struct hwtw_claim claim)
+{
+	struct hwtw_log *log = &w->log[bucket];
+
+	if (unlikely(hwtw_chunk_end(log->tail)))
+		hwtw_bucket_extend(w, bucket, claim.tick);
+	*log->tail++ = claim;
+}
+
+/* Append a claim, which is not due, to the bucket that it belongs to. */
+static __always_inline void hwtw_place(struct hwtw_wheel *w, struct hwtw_claim claim)
+{
+	unsigned int level = 0;
+
+	while (claim.tick >= w->end[level])
+		level++;
+	hwtw_bucket_append(w, hwtw_bucket(level, claim.tick), claim);
+	w->claims++;
+}
+
+/* A bucket on @level that begins with @start has no claims any more. */
+static void hwtw_bucket_done(struct hwtw_wheel *w, u32 bucket)
+{
+	*hwtw_bucket_word(w, bucket) &= ~hwtw_bucket_bit(bucket);
+}
+
+/*
+ * The first bucket with claims, its level and its first tick. Or the bucket
+ * that has to be drained before it, though it may have none any more, since the
+ * window is not open. U64_MAX as the tick if there is nothing.
+ */
+static u32 hwtw_bucket_next(const struct hwtw_wheel *w, unsigned int *level, u64 *start)
+{
+	unsigned int n;
+
+	for (n = 0; n < HWTW_LEVELS; n++) {
+		unsigned int shift = n * HWTW_LEVEL_BITS;
+		u64 window = w->clk >> (shift + HWTW_LEVEL_BITS);
+		u64 bits = w->bitmap[n][window % 2];
+
+		*level = n;
+		if (!bits) {
+			bits = w->bitmap[n][++window % 2];
+			if (!bits)
+				continue;
+			*start = window << (shift + HWTW_LEVEL_BITS);
+			if (w->end[n] <= *start) {
+				++*level;
+				return hwtw_bucket(n + 1, *start);
+			}
+		}
+		*start = window << (shift + HWTW_LEVEL_BITS) | (u64)__ffs64(bits) << shift;
+		return hwtw_bucket(n, *start);
+	}
+	*start = U64_MAX;
+	return HWTW_LOGS;
+}
+
+/* The window of a level that begins with @start is open. */
+static void hwtw_open(struct hwtw_wheel *w, unsigned int level, u64 start)
+{
+	w->end[level] = start + (1ULL << ((level + 1) * HWTW_LEVEL_BITS));
+}
+
+/* Move the clock to a tick, before which all is done. */
+static void hwtw_clock(struct hwtw_wheel *w, u64 tick)
+{
+	unsigned int level;
+
+	if (tick <= w->clk)
+		return;
+	w->clk = tick;
+	for (level = 0; w->end[level] <= tick; level++) {
+		unsigned int shift = (level + 1) * HWTW_LEVEL_BITS;
+
+		hwtw_open(w, level, tick >> shift << shift);
+	}
+}
+
+/*
  * Late timers
  */
 
 static bool hwtw_late_less(struct rb_node *a, const struct rb_node *b)
 {
-	const struct hwtw_late *x = rb_entry(a, struct hwtw_late, node);
-	const struct hwtw_late *y = rb_entry(b, struct hwtw_late, node);
+	const struct hwtw_claim *x = &rb_entry(a, struct hwtw_late, node)->claim;
+	const struct hwtw_claim *y = &rb_entry(b, struct hwtw_late, node)->claim;
 
 	if (x->tick != y->tick)
 		return x->tick < y->tick;
@@ -554,15 +655,12 @@ static void hwtw_late_put(struct hwtw_wheel *w, struct hwtw_late *late)
 	w->late_spares++;
 }
 
-static void hwtw_late_add(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 tick)
+static void hwtw_late_add(struct hwtw_wheel *w, struct hwtw_claim claim)
 {
 	struct hwtw_late *late = hwtw_late_get(w);
 
-	late->tick = tick;
-	late->seq = slot->seq;
-	late->index = hwtw_id_index(slot->id);
+	late->claim = claim;
 	rb_add_cached(&late->node, &w->late, hwtw_late_less);
-	slot->state = HWTW_SLOT_LATE;
 	w->nr_late++;
 }
 
@@ -574,19 +672,19 @@ static void hwtw_late_del(struct hwtw_wheel *w, struct hwtw_late *late)
 }
 
 static noinline struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
-					const struct hwtw_slot *slot)
+						 const struct hwtw_slot *slot)
 {
-	struct hwtw_late key = {
-		.tick	= hwtw_tick(w, slot->expires_ns),
-		.seq	= slot->seq,
-		.index	= hwtw_id_index(slot->id),
-	};
 	struct rb_node *node = w->late.rb_root.rb_node;
+	struct hwtw_late key = {
+		.claim.tick	= hwtw_tick(w, slot->expires_ns),
+		.claim.seq	= slot->seq,
+		.claim.index	= hwtw_slot_index(slot),
+	};
 
 	while (node) {
 		struct hwtw_late *late = rb_entry(node, struct hwtw_late, node);
 
-		if (late->index == key.index)
+		if (late->claim.index == key.claim.index)
 			return late;
 		node = hwtw_late_less(&key.node, node) ? node->rb_left : node->rb_right;
 	}
@@ -597,16 +695,10 @@ static noinline struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
  * Timers
  */
 
-/* The last tick that is known to have passed. The clock stays behind during a drain. */
-static u64 hwtw_passed(const struct hwtw_wheel *w)
-{
-	return w->drain == HWTW_LOGS ? w->clk : w->drain_tick;
-}
-
-/* The caller's @now may be older than what the wheel knows. */
+/* The caller's @now may be older than the clock. */
 static bool hwtw_due(const struct hwtw_wheel *w, u64 now, u64 expires, u64 tick)
 {
-	return expires <= now || tick <= hwtw_passed(w);
+	return expires <= now || tick <= w->clk;
 }
 
 /* It would come before the newest unread timer. */
@@ -621,7 +713,7 @@ static bool hwtw_due_late(const struct hwtw_wheel *w, u64 tick)
  */
 static bool hwtw_due_ready(struct hwtw_wheel *w, u64 now, u64 tick)
 {
-	if (w->next <= now >> w->shift || w->drain != HWTW_LOGS)
+	if (w->next <= now >> w->shift)
 		return false;
 	if (hwtw_due_late(w, tick) && !w->late_spare) {
 		w->late_wanted = true;
@@ -630,38 +722,47 @@ static bool hwtw_due_ready(struct hwtw_wheel *w, u64 now, u64 tick)
 	return true;
 }
 
-static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 tick,
-					bool due)
+/* Insert a timer that is due. */
+static noinline void hwtw_insert_due(struct hwtw_wheel *w, struct hwtw_slot *slot,
+				     struct hwtw_claim claim)
 {
-	u64 claim;
+	if (hwtw_due_late(w, claim.tick)) {
+		hwtw_late_add(w, claim);
+		hwtw_slot_set(slot, HWTW_SLOT_LATE);
+	} else {
+		hwtw_log_append(w, &w->log[HWTW_UNREAD], claim);
+		hwtw_slot_set(slot, HWTW_SLOT_EXPIRED);
+		w->unread_tick = claim.tick;
+	}
+	w->unread++;
+}
 
-	slot->seq = hwtw_seq_next(w);
-	claim = HWTW_CLAIM(hwtw_id_index(slot->id), slot->seq);
+static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index,
+					u64 tick, bool due)
+{
+	struct hwtw_claim claim = { .tick = tick, .index = index, .seq = hwtw_seq_next(w) };
+
+	slot->seq = claim.seq;
 	if (unlikely(due)) {
-		if (hwtw_due_late(w, tick)) {
-			hwtw_late_add(w, slot, tick);
-		} else {
-			slot->state = HWTW_SLOT_EXPIRED;
-			w->unread_tick = tick;
-			hwtw_log_append(w, &w->log[HWTW_UNREAD], claim);
-		}
-		w->unread++;
+		hwtw_insert_due(w, slot, claim);
 		return;
 	}
-	slot->state = HWTW_SLOT_PENDING;
+	hwtw_slot_set(slot, HWTW_SLOT_PENDING);
 	w->pending++;
-	hwtw_place(w, w->clk, tick, claim);
+	hwtw_place(w, claim);
 }
 
 /* Leave the state it is in. Returns that state, as userspace knows it. */
 static __always_inline int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
 {
-	if (likely(slot->state == HWTW_SLOT_PENDING)) {
+	enum hwtw_state state = hwtw_slot_state(slot);
+
+	if (likely(state == HWTW_SLOT_PENDING)) {
 		w->pending--;
 		slot->seq = 0;
 		return HWTW_PENDING;
 	}
-	if (slot->state == HWTW_SLOT_LATE)
+	if (state == HWTW_SLOT_LATE)
 		hwtw_late_del(w, hwtw_late_find(w, slot));
 	w->unread--;
 	slot->seq = 0;
@@ -669,12 +770,13 @@ static __always_inline int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *s
 }
 
 /* Arm a new timer. There is a slot and a chunk. Returns its state, or -EAGAIN. */
-static int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval, u64 user_data,
-		    u64 *id)
+static __always_inline int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
+				    u64 user_data, u64 *id)
 {
 	u64 tick = hwtw_tick(w, expires);
 	bool due = hwtw_due(w, now, expires, tick);
 	struct hwtw_slot *slot;
+	u32 index;
 
 	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
@@ -682,18 +784,34 @@ static int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval, u6
 	slot->expires_ns = expires;
 	slot->user_data = user_data;
 	slot->interval_ns = interval;
-	*id = slot->id;
-	hwtw_insert(w, slot, tick, due);
+	index = hwtw_slot_index(slot);
+	*id = hwtw_slot_id(w, slot, index);
+	hwtw_insert(w, slot, index, tick, due);
 	return due ? HWTW_EXPIRED : HWTW_PENDING;
 }
 
+/* Give a timer a new time, other than a later one. There is a chunk. */
+static noinline int hwtw_rearm_anew(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now,
+				    u64 expires, u64 interval)
+{
+	u64 tick = hwtw_tick(w, expires);
+	bool due = hwtw_due(w, now, expires, tick);
+	int state;
+
+	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
+		return -EAGAIN;
+	state = hwtw_detach(w, slot);
+	slot->expires_ns = expires;
+	slot->interval_ns = interval;
+	hwtw_insert(w, slot, hwtw_slot_index(slot), tick, due);
+	return state;
+}
+
 /* Give a timer a new time. There is a chunk. Returns the state it was in, or -E*. */
-static int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 interval)
+static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires,
+				      u64 interval)
 {
 	struct hwtw_slot *slot = hwtw_find(w, id);
-	bool due;
-	u64 tick;
-	int state;
 
 	if (unlikely(!slot)) {
 		slot = hwtw_find_held(w, id);
@@ -702,29 +820,20 @@ static int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 in
 		/* It begins anew when the reader lets it go. */
 		slot->expires_ns = expires;
 		slot->interval_ns = interval;
-		slot->state = HWTW_SLOT_REARMED;
+		hwtw_slot_set(slot, HWTW_SLOT_REARMED);
 		return HWTW_EXPIRED;
 	}
-	if (likely(slot->state == HWTW_SLOT_PENDING && expires >= slot->expires_ns &&
-		   expires > now)) {
-		/* Its claim comes up in time and finds out. */
-		slot->expires_ns = expires;
-		slot->interval_ns = interval;
-		return HWTW_PENDING;
-	}
-	tick = hwtw_tick(w, expires);
-	due = hwtw_due(w, now, expires, tick);
-	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
-		return -EAGAIN;
-	state = hwtw_detach(w, slot);
+	if (hwtw_slot_state(slot) != HWTW_SLOT_PENDING || expires < slot->expires_ns ||
+	    expires <= now)
+		return hwtw_rearm_anew(w, slot, now, expires, interval);
+	/* Its claim comes up in time and finds out. */
 	slot->expires_ns = expires;
 	slot->interval_ns = interval;
-	hwtw_insert(w, slot, tick, due);
-	return state;
+	return HWTW_PENDING;
 }
 
 /* Remove a timer. Returns the state it was in, or -ENOENT. */
-static int hwtw_cancel(struct hwtw_wheel *w, u64 id)
+static __always_inline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 {
 	struct hwtw_slot *slot = hwtw_find(w, id);
 	int state;
@@ -734,13 +843,12 @@ static int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 		slot = hwtw_find_held(w, id);
 		if (slot) {
 			slot->interval_ns = 0;
-			slot->state = HWTW_SLOT_DELIVERING;
+			hwtw_slot_set(slot, HWTW_SLOT_DELIVERING);
 		}
 		return -ENOENT;
 	}
 	state = hwtw_detach(w, slot);
-	slot->id ^= HWTW_ID_HIDDEN;
-	hwtw_slot_free(w, slot, id & (BIT(HWTW_SLOT_BITS) - 1));
+	hwtw_slot_free(w, slot);
 	return state;
 }
 
@@ -748,6 +856,7 @@ static int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
 {
 	const struct hwtw_slot *slot = hwtw_find(w, id) ?: hwtw_find_held(w, id);
+	enum hwtw_state state;
 
 	if (!slot)
 		return -ENOENT;
@@ -755,7 +864,8 @@ static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *tim
 	timer->time_ns = slot->expires_ns;
 	timer->interval_ns = slot->interval_ns;
 	timer->flags = HWTW_TIMER_ABS;
-	return slot->state == HWTW_SLOT_PENDING || slot->state == HWTW_SLOT_REARMED ?
+	state = hwtw_slot_state(slot);
+	return state == HWTW_SLOT_PENDING || state == HWTW_SLOT_REARMED ?
 	       HWTW_PENDING : HWTW_EXPIRED;
 }
 
@@ -822,12 +932,11 @@ static int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op *op)
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr)
 {
-	u64 tick = now >> w->shift;
 	unsigned int i;
 
 	/* Nothing lies between the clock and now: placement is shorter from there. */
-	if (tick > w->clk && tick < w->next)
-		w->clk = tick;
+	if (now >> w->shift < w->next)
+		hwtw_clock(w, now >> w->shift);
 	for (i = 0; i < nr; i++, op++) {
 		int state;
 
@@ -855,36 +964,111 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
  * Expiry
  */
 
-/* Drain up to @budget claims of the bucket that begins with @start. */
-static unsigned int hwtw_drain(struct hwtw_wheel *w, struct hwtw_log *log, u64 start,
-			       unsigned int budget)
+/* Expire up to @budget claims of a bucket of level 0. Returns how many. */
+static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int budget)
 {
 	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
-	unsigned int nr = hwtw_log_gather(w, log, slot, min(budget, HWTW_CHUNK_CLAIMS));
-	const u64 *claim = log->head;
+	unsigned int nr = hwtw_log_gather(w, log, slot, budget);
+	const struct hwtw_claim *claim = log->head;
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++, claim++) {
 		u64 tick;
 
-		if (!hwtw_claim_valid(slot[i], claim[i])) {
+		if (unlikely(!hwtw_claim_valid(slot[i], claim))) {
 			w->dropped++;
 			continue;
 		}
 		tick = hwtw_tick(w, slot[i]->expires_ns);
-		if (tick > start) {
-			hwtw_place(w, start, tick, claim[i]);
+		if (unlikely(tick > claim->tick)) {
+			struct hwtw_claim later = *claim;
+
+			/* It was re-armed. */
+			later.tick = tick;
+			hwtw_place(w, later);
 			w->cascaded++;
 			continue;
 		}
-		slot[i]->state = HWTW_SLOT_EXPIRED;
+		hwtw_slot_set(slot[i], HWTW_SLOT_EXPIRED);
 		w->pending--;
 		w->unread++;
-		w->unread_tick = start;
-		hwtw_log_append(w, &w->log[HWTW_UNREAD], claim[i]);
+		w->unread_tick = claim->tick;
+		hwtw_log_append(w, &w->log[HWTW_UNREAD], *claim);
 	}
 	hwtw_log_consume(w, log, nr);
 	return nr;
+}
+
+/* Move up to @budget claims from a bucket of @level one level down. Returns how many. */
+static unsigned int hwtw_cascade(struct hwtw_wheel *w, unsigned int level, struct hwtw_log *log,
+				 unsigned int budget)
+{
+	unsigned int nr = hwtw_log_first(log, budget);
+	const struct hwtw_claim *claim = log->head;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, claim++)
+		hwtw_bucket_append(w, hwtw_bucket(level - 1, claim->tick), *claim);
+	w->claims += nr;
+	w->cascaded += nr;
+	hwtw_log_consume(w, log, nr);
+	return nr;
+}
+
+/*
+ * Drain a bucket as far as the budget reaches. If it is through, returns true,
+ * and the window that it filled is open, or the tick has passed.
+ */
+static bool hwtw_drain(struct hwtw_wheel *w, unsigned int level, u64 start, unsigned int *budget)
+{
+	u32 bucket = hwtw_bucket(level, start);
+	struct hwtw_log *log = &w->log[bucket];
+
+	while (!hwtw_log_empty(log)) {
+		unsigned int max = min(*budget, HWTW_CHUNK_CLAIMS);
+
+		if (!max)
+			return false;
+		*budget -= level ? hwtw_cascade(w, level, log, max) : hwtw_expire(w, log, max);
+	}
+	hwtw_bucket_done(w, bucket);
+	if (level)
+		hwtw_open(w, level - 1, start);
+	else
+		hwtw_clock(w, start);
+	return true;
+}
+
+/* The tick from which on a bucket may be drained in advance. */
+static u64 hwtw_early(unsigned int level, u64 start)
+{
+	return start - (1ULL << (level * HWTW_LEVEL_BITS - 2));
+}
+
+/*
+ * Drain the buckets that hold the windows next to the clock, if they are near.
+ * From above: one holds the bucket that holds the other.
+ */
+static void hwtw_prepare(struct hwtw_wheel *w, unsigned int budget)
+{
+	unsigned int level;
+
+	for (level = HWTW_LEVELS - 1; level; level--) {
+		unsigned int shift = level * HWTW_LEVEL_BITS;
+		u64 start = ((w->clk >> shift) + 1) << shift;
+
+		if (w->end[level - 1] > start || w->end[level] <= start ||
+		    hwtw_log_empty(&w->log[hwtw_bucket(level, start)]))
+			continue;
+		if (w->clk >= hwtw_early(level, start)) {
+			if (!hwtw_drain(w, level, start, &budget)) {
+				w->wake = w->clk;
+				return;
+			}
+		} else if (w->pending >= HWTW_EARLY_MIN) {
+			w->wake = min(w->wake, hwtw_early(level, start));
+		}
+	}
 }
 
 /**
@@ -893,34 +1077,29 @@ static unsigned int hwtw_drain(struct hwtw_wheel *w, struct hwtw_log *log, u64 s
  * @now: present time in ns
  * @budget: most claims to look at
  *
- * Return: true if the budget was spent and there may be more to do.
+ * Return: true if the budget was spent and more may be due. If nothing is, but
+ * &hwtw_wheel.wake has come again already, there is work for later to be done.
  */
 bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
 {
+	unsigned int level;
+
 	now >>= w->shift;
 	for (;;) {
-		struct hwtw_log *log;
-
-		if (w->drain == HWTW_LOGS) {
-			u32 bucket = hwtw_bucket_next(w, &w->next);
-
-			if (w->next > now)
-				break;
-			w->drain = bucket;
-			w->drain_tick = w->next;
-		}
-		log = &w->log[w->drain];
-		while (!hwtw_log_empty(log)) {
-			if (!budget)
-				return true;
-			budget -= hwtw_drain(w, log, w->drain_tick, budget);
-		}
-		hwtw_bucket_clear(w, w->drain);
-		w->clk = w->drain_tick;
-		w->drain = HWTW_LOGS;
+		hwtw_bucket_next(w, &level, &w->next);
+		w->wake = w->next;
+		if (w->next > now)
+			break;
+		hwtw_clock(w, w->next - 1);
+		if (!hwtw_drain(w, level, w->next, &budget))
+			return true;
 	}
-	if (now > w->clk)
-		w->clk = now;
+	hwtw_clock(w, now);
+	hwtw_prepare(w, budget);
+	/* A bucket further away, behind windows without any. */
+	if (level && w->next != U64_MAX && w->pending >= HWTW_EARLY_MIN &&
+	    hwtw_early(level, w->next) > w->clk)
+		w->wake = min(w->wake, hwtw_early(level, w->next));
 	return false;
 }
 
@@ -943,37 +1122,30 @@ u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w)
 	if (!w->unread)
 		return U64_MAX;
 	while (!hwtw_log_empty(log)) {
-		struct hwtw_slot *slot = hwtw_claim_slot(w, *log->head);
-
-		if (hwtw_claim_valid(slot, *log->head)) {
-			u64 tick = hwtw_tick(w, slot->expires_ns);
-
-			return late ? min(tick, late->tick) : tick;
-		}
+		if (hwtw_claim_valid(hwtw_slot(w, log->head->index), log->head))
+			return late ? min(log->head->tick, late->claim.tick) : log->head->tick;
 		if (!budget--)
 			return 0;
 		w->dropped++;
 		hwtw_log_consume(w, log, 1);
 	}
-	return late ? late->tick : U64_MAX;
+	return late ? late->claim.tick : U64_MAX;
 }
 
-static void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now,
-			  struct hwtw_event *ev)
+static __always_inline void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot *slot,
+					  u32 index, u64 now, struct hwtw_event *ev)
 {
 	u64 overruns = 0;
 
-	if (slot->interval_ns && now > slot->expires_ns)
-		overruns = div64_u64(now - slot->expires_ns, slot->interval_ns);
+	if (unlikely(slot->interval_ns) && now > slot->expires_ns)
+		overruns = min_t(u64, div64_u64(now - slot->expires_ns, slot->interval_ns),
+				 U32_MAX);
 	ev->user_data = slot->user_data;
-	ev->id = slot->id;
+	ev->id = hwtw_slot_id(w, slot, index);
 	ev->expires_ns = slot->expires_ns;
-	ev->overruns = min_t(u64, overruns, U32_MAX);
+	ev->overruns = overruns;
 	ev->flags = 0;
-	slot->state = HWTW_SLOT_DELIVERING;
-	slot->id ^= HWTW_ID_HIDDEN;
-	w->unread--;
-	w->delivering++;
+	hwtw_slot_set(slot, HWTW_SLOT_DELIVERING);
 }
 
 /**
@@ -998,39 +1170,40 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
 	unsigned int budget = HWTW_TAKE_BUDGET;
 	unsigned int taken = 0;
 
-	while (taken < max && w->unread && budget) {
+	max = min(max, w->unread);
+	while (taken < max && budget) {
 		struct hwtw_late *late = hwtw_late_first(w);
-		u64 late_tick = late ? late->tick : U64_MAX;
-		const u64 *claim = log->head;
+		u64 late_tick = late ? late->claim.tick : U64_MAX;
+		const struct hwtw_claim *claim = log->head;
 		unsigned int nr = 0, i;
-		u64 tick = U64_MAX;
 
 		if (!hwtw_log_empty(log))
 			nr = hwtw_log_gather(w, log, slot,
 					     min3(max - taken, budget, HWTW_CHUNK_CLAIMS));
-		for (i = 0; i < nr; i++) {
-			if (!hwtw_claim_valid(slot[i], claim[i])) {
+		for (i = 0; i < nr; i++, claim++) {
+			if (unlikely(!hwtw_claim_valid(slot[i], claim))) {
 				w->dropped++;
 				continue;
 			}
-			tick = hwtw_tick(w, slot[i]->expires_ns);
-			if (tick > late_tick || tick > last_tick)
+			if (claim->tick > late_tick || claim->tick > last_tick)
 				break;
-			hwtw_take_one(w, slot[i], now, &ev[taken++]);
+			hwtw_take_one(w, slot[i], claim->index, now, &ev[taken++]);
 		}
 		if (i) {
 			hwtw_log_consume(w, log, i);
 			budget -= i;
-		} else if (late_tick <= last_tick && late) {
-			struct hwtw_slot *first = hwtw_claim_slot(w, late->index);
+		} else if (late && late_tick <= last_tick) {
+			u32 index = late->claim.index;
 
-			hwtw_take_one(w, first, now, &ev[taken++]);
+			hwtw_take_one(w, hwtw_slot(w, index), index, now, &ev[taken++]);
 			hwtw_late_del(w, late);
 			budget--;
 		} else {
 			break;
 		}
 	}
+	w->unread -= taken;
+	w->delivering += taken;
 	return taken;
 }
 
@@ -1047,13 +1220,9 @@ static u64 hwtw_next_period(const struct hwtw_slot *slot, u64 periods)
 /* A timer that was held by a reader is pending again. */
 static void hwtw_go_on(struct hwtw_wheel *w, struct hwtw_slot *slot)
 {
-	u64 tick = max(hwtw_tick(w, slot->expires_ns), hwtw_passed(w) + 1);
+	u64 tick = max(hwtw_tick(w, slot->expires_ns), w->clk + 1);
 
-	slot->id ^= HWTW_ID_HIDDEN;
-	slot->seq = hwtw_seq_next(w);
-	slot->state = HWTW_SLOT_PENDING;
-	w->pending++;
-	hwtw_place(w, w->clk, tick, HWTW_CLAIM(hwtw_id_index(slot->id), slot->seq));
+	hwtw_insert(w, slot, hwtw_slot_index(slot), tick, false);
 }
 
 /**
@@ -1074,19 +1243,19 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 	unsigned int gone = 0, i;
 
 	for (i = 0; i < nr; i++) {
-		u32 index = hwtw_id_index(ev[i].id);
-		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
+		struct hwtw_slot *slot = hwtw_slot(w, ev[i].id & HWTW_INDEX_MASK);
+		enum hwtw_state state = hwtw_slot_state(slot);
 
-		w->delivering--;
-		if (likely(!slot->interval_ns && slot->state == HWTW_SLOT_DELIVERING)) {
-			hwtw_slot_free(w, slot, index & (BIT(HWTW_SLOT_BITS) - 1));
+		if (likely(!slot->interval_ns && state == HWTW_SLOT_DELIVERING)) {
+			hwtw_slot_free(w, slot);
 			gone++;
 			continue;
 		}
-		if (slot->state == HWTW_SLOT_DELIVERING)
+		if (state == HWTW_SLOT_DELIVERING)
 			slot->expires_ns = hwtw_next_period(slot, ev[i].overruns + 1ULL);
 		hwtw_go_on(w, slot);
 	}
+	w->delivering -= nr;
 	return gone;
 }
 
@@ -1101,20 +1270,25 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
  */
 void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsigned int nr)
 {
+	w->delivering -= nr;
 	while (nr--) {
-		u32 index = hwtw_id_index(ev[nr].id);
-		struct hwtw_slot *slot = hwtw_claim_slot(w, index);
+		u32 index = ev[nr].id & HWTW_INDEX_MASK;
+		struct hwtw_slot *slot = hwtw_slot(w, index);
+		struct hwtw_claim claim;
 
-		w->delivering--;
-		if (unlikely(slot->state == HWTW_SLOT_REARMED)) {
+		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_REARMED)) {
 			hwtw_go_on(w, slot);
 			continue;
 		}
-		slot->id ^= HWTW_ID_HIDDEN;
+		/* What the record tells, if it was re-armed and then cancelled. */
+		slot->expires_ns = ev[nr].expires_ns;
+		claim.tick = hwtw_tick(w, slot->expires_ns);
+		claim.index = index;
+		claim.seq = hwtw_seq_next(w);
+		slot->seq = claim.seq;
+		hwtw_slot_set(slot, HWTW_SLOT_EXPIRED);
 		w->unread++;
-		slot->state = HWTW_SLOT_EXPIRED;
-		slot->seq = hwtw_seq_next(w);
-		hwtw_log_prepend(w, &w->log[HWTW_UNREAD], HWTW_CLAIM(index, slot->seq));
+		hwtw_log_prepend(w, &w->log[HWTW_UNREAD], claim);
 	}
 }
 
@@ -1139,18 +1313,22 @@ static void hwtw_sweep_next_log(struct hwtw_wheel *w)
  * Read one chunk of the log being swept and move its valid claims to the front
  * of the log. What is left open behind them, up to the next chunk to read, is
  * filled with claims of nobody, so that others can read the log at any time.
+ * Returns false if the log had none.
  */
-static void hwtw_sweep_chunk(struct hwtw_wheel *w)
+static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 {
+	struct hwtw_claim nobody = { .seq = HWTW_SEQ_NONE };
 	struct hwtw_log *log = &w->log[w->sweep.log];
+	struct hwtw_claim *in, *end, *out;
 	struct hwtw_chunk *chunk;
-	u64 *in, *end, *out;
 	bool last;
 
-	if (hwtw_log_empty(log) || w->sweep.log == w->drain) {
+	if (hwtw_log_empty(log)) {
 		hwtw_sweep_next_log(w);
-		return;
+		return false;
 	}
+	/* It will be moved like any other. */
+	nobody.tick = log->head->tick;
 	if (!w->sweep.read) {
 		w->sweep.read = hwtw_chunk_of(log->head);
 		w->sweep.write = w->sweep.read;
@@ -1169,18 +1347,22 @@ static void hwtw_sweep_chunk(struct hwtw_wheel *w)
 	w->claims -= end - in;
 	/* Without a valid claim there is no need to look. */
 	for (; in < end && hwtw_valid(w); in++) {
-		struct hwtw_slot *slot = hwtw_claim_slot(w, *in);
+		struct hwtw_slot *slot = hwtw_slot(w, in->index);
 
-		if (!hwtw_claim_valid(slot, *in))
+		if (!hwtw_claim_valid(slot, in)) {
+			w->dropped++;
 			continue;
+		}
 		/* Its number would be given again before long. */
-		if (unlikely(w->seq - slot->seq > HWTW_SWEEP_SEQS / 2))
+		if (unlikely(w->seq - slot->seq > HWTW_SWEEP_SEQS / 2)) {
 			slot->seq = hwtw_seq_next(w);
+			in->seq = slot->seq;
+		}
 		if (w->sweep.write != chunk && hwtw_chunk_end(out)) {
 			w->sweep.write = chunk;
 			out = chunk->claim;
 		}
-		*out++ = HWTW_CLAIM((u32)*in, slot->seq);
+		*out++ = *in;
 		w->claims++;
 	}
 	w->sweep.out = out;
@@ -1192,14 +1374,14 @@ static void hwtw_sweep_chunk(struct hwtw_wheel *w)
 	if (!last) {
 		w->sweep.read = w->sweep.write->link;
 		for (; out < hwtw_chunk_last(w->sweep.write); out++) {
-			*out = HWTW_CLAIM_NONE;
+			*out = nobody;
 			w->claims++;
 		}
-		return;
+		return true;
 	}
 	/* A tail is never at the start of a chunk, and only the first chunk can be let go. */
 	if (out == w->sweep.write->claim && w->sweep.write != hwtw_chunk_of(log->head)) {
-		*out++ = HWTW_CLAIM_NONE;
+		*out++ = nobody;
 		w->claims++;
 	}
 	log->tail = out;
@@ -1208,9 +1390,10 @@ static void hwtw_sweep_chunk(struct hwtw_wheel *w)
 		log->tail = NULL;
 		hwtw_chunk_put(w, w->sweep.write);
 		if (w->sweep.log != HWTW_UNREAD)
-			hwtw_bucket_clear(w, w->sweep.log);
+			hwtw_bucket_done(w, w->sweep.log);
 	}
 	hwtw_sweep_next_log(w);
+	return true;
 }
 
 /*
@@ -1229,7 +1412,7 @@ static u32 hwtw_chunks_for(const struct hwtw_wheel *w, u32 more)
 	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
 }
 
-static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int steps)
+static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int chunks)
 {
 	if (!w->sweep.active) {
 		w->sweep.active = true;
@@ -1237,8 +1420,8 @@ static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int steps)
 		w->sweep.read = NULL;
 		w->sweep.seq = w->seq;
 	}
-	while (w->sweep.active && steps--)
-		hwtw_sweep_chunk(w);
+	while (w->sweep.active && chunks)
+		chunks -= hwtw_sweep_chunk(w);
 }
 
 static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
@@ -1261,19 +1444,28 @@ static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
  *
  * Looks for stale claims if there are too many, in proportion to the
  * operations, and gives back what is not needed any more.
+ *
+ * Return: true if the last timer is gone and its memory not yet: call again.
  */
-void hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others)
+bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others)
 {
+	unsigned int chunks = 1 + arms / HWTW_SWEEP_ARMS + others / HWTW_SWEEP_OPS;
 	u32 valid = hwtw_valid(w);
 	u32 keep;
 
-	if (unlikely(w->sweep.active ||
-		     w->claims - valid > HWTW_STALE_RATIO * valid + HWTW_STALE_MIN ||
-		     w->seq - w->sweep.seq > HWTW_SWEEP_SEQS))
-		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / HWTW_SWEEP_OPS);
+	if (unlikely(!valid && w->claims)) {
+		/* They need no look. */
+		chunks = HWTW_TRIM_CHUNKS;
+		hwtw_sweep(w, chunks);
+	} else if (unlikely(w->sweep.active ||
+			    w->claims - valid > HWTW_STALE_RATIO * valid + HWTW_STALE_MIN ||
+			    w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)) {
+		hwtw_sweep(w, chunks);
+	}
 	keep = hwtw_chunks_for(w, 0) + HWTW_CHUNK_KEEP;
 	if (unlikely(w->chunks > keep || w->late_spares > HWTW_LATE_KEEP))
 		hwtw_trim(w, keep);
+	return !valid && (w->claims || w->chunks > keep);
 }
 
 /**
@@ -1362,7 +1554,7 @@ bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries)
 bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 {
 	u32 nr = w->free_page;
-	u64 *entry, id;
+	u64 *entry;
 	u32 gen = 1;
 	int i;
 
@@ -1380,16 +1572,15 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 	*entry = (unsigned long)page;
 	page->nr = nr;
 	page->used = 0;
-	page->free_first = 0;
-	page->free_last = HWTW_PAGE_SLOTS - 1;
+	page->free_first = 1;
+	page->free_last = HWTW_PAGE_SLOTS;
 	page->worn = false;
-	id = (u64)gen << HWTW_GEN_SHIFT | (u64)w->nr << HWTW_INDEX_BITS |
-	     (u64)nr << HWTW_SLOT_BITS;
+	page->key = HWTW_KEY_HIDDEN;
+	page->seq = 0;
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
-		page->slot[i].id = (id + i) ^ HWTW_ID_HIDDEN;
+		page->slot[i].next_free = i + 2;
+		page->slot[i].key = HWTW_KEY(gen, HWTW_SLOT_FREE);
 		page->slot[i].seq = 0;
-		page->slot[i].state = HWTW_SLOT_FREE;
-		page->slot[i].next_free = i + 1;
 	}
 	list_add_tail(&page->node, &w->partial);
 	w->free_slots += HWTW_PAGE_SLOTS;
@@ -1406,11 +1597,16 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
  */
 void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now)
 {
+	unsigned int level;
+
 	w->nr = nr;
 	w->shift = shift;
-	w->clk = now >> shift;
 	w->next = U64_MAX;
-	w->drain = HWTW_LOGS;
+	w->wake = U64_MAX;
+	w->end[HWTW_LEVELS - 1] = U64_MAX;
+	for (level = 0; level < HWTW_LEVELS - 1; level++)
+		hwtw_open(w, level, 0);
+	hwtw_clock(w, now >> shift);
 	w->free_page = HWTW_ENTRY_END;
 	w->late = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&w->partial);
@@ -1429,9 +1625,12 @@ bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget)
 	unsigned int i;
 
 	for (; w->nr_pages; w->nr_pages--) {
+		u64 entry = *hwtw_dir_entry(w, w->nr_pages - 1);
+
 		if (!budget--)
 			return true;
-		kfree(hwtw_page(w, w->nr_pages - 1));
+		if (!(entry & 1))
+			kfree(hwtw_entry_page(entry));
 	}
 	for (i = 0; i < HWTW_LOGS; i++) {
 		struct hwtw_log *log = &w->log[i];

@@ -236,37 +236,42 @@ static inline void hwtw_kunit_must(struct hwtw_tally *t, bool cond, const char *
 
 #define HWTW_MUST(tally, cond)	hwtw_kunit_must(tally, cond, #cond)
 
-/* The first tick of a bucket. A drain fills the levels below for the clock to come. */
+/* The first tick of a bucket, of the window that the clock is in or of the next one. */
 static inline u64 hwtw_kunit_start(const struct hwtw_wheel *w, u32 bucket)
 {
-	unsigned int level = bucket / HWTW_LEVEL_SIZE;
-	unsigned int shift = hwtw_level_shift(level);
-	u64 clk = w->clk;
+	unsigned int shift = bucket / HWTW_ROW * HWTW_LEVEL_BITS;
+	u64 window = w->clk >> (shift + HWTW_LEVEL_BITS);
 
-	if (w->drain != HWTW_LOGS && level < w->drain / HWTW_LEVEL_SIZE)
-		clk = w->drain_tick;
-	return (clk >> shift >> HWTW_LEVEL_BITS << HWTW_LEVEL_BITS << shift) |
-	       (u64)(bucket % HWTW_LEVEL_SIZE) << shift;
+	if (window % 2 != bucket / HWTW_LEVEL_SIZE % 2)
+		window++;
+	return (window << HWTW_LEVEL_BITS | bucket % HWTW_LEVEL_SIZE) << shift;
 }
 
 static inline void hwtw_kunit_check_claim(const struct hwtw_wheel *w, struct hwtw_tally *t,
-					  u32 bucket, u64 claim)
+					  u32 bucket, const struct hwtw_claim *claim)
 {
-	const struct hwtw_slot *slot = hwtw_claim_slot(w, claim);
+	const struct hwtw_slot *slot = hwtw_slot(w, claim->index);
 
 	t->claims++;
+	if (bucket != HWTW_UNREAD) {
+		unsigned int level = bucket / HWTW_ROW;
+
+		HWTW_MUST(t, hwtw_bucket(level, claim->tick) == bucket);
+		HWTW_MUST(t, claim->tick >> (level * HWTW_LEVEL_BITS) ==
+			     hwtw_kunit_start(w, bucket) >> (level * HWTW_LEVEL_BITS));
+	}
 	if (!hwtw_claim_valid(slot, claim))
 		return;
 	t->valid++;
-	t->claimed += hwtw_kunit_mix((u32)claim);
+	t->claimed += hwtw_kunit_mix(claim->index);
 	if (bucket == HWTW_UNREAD) {
-		HWTW_MUST(t, slot->state == HWTW_SLOT_EXPIRED);
+		HWTW_MUST(t, hwtw_slot_state(slot) == HWTW_SLOT_EXPIRED);
 		return;
 	}
-	HWTW_MUST(t, slot->state == HWTW_SLOT_PENDING);
+	HWTW_MUST(t, hwtw_slot_state(slot) == HWTW_SLOT_PENDING);
 	/* Periods that passed while a record was read are overdue, for a tick. */
-	if (hwtw_tick(w, slot->expires_ns) > hwtw_passed(w))
-		HWTW_MUST(t, hwtw_tick(w, slot->expires_ns) >= hwtw_kunit_start(w, bucket));
+	if (hwtw_tick(w, slot->expires_ns) > w->clk)
+		HWTW_MUST(t, hwtw_tick(w, slot->expires_ns) >= claim->tick);
 }
 
 static inline void hwtw_kunit_check_logs(const struct hwtw_wheel *w, struct hwtw_tally *t)
@@ -276,11 +281,12 @@ static inline void hwtw_kunit_check_logs(const struct hwtw_wheel *w, struct hwtw
 
 	for (i = 0; i < HWTW_LOGS; i++) {
 		const struct hwtw_log *log = &w->log[i];
+		const struct hwtw_claim *pos;
 		struct hwtw_chunk *chunk;
-		const u64 *pos;
 
 		if (i != HWTW_UNREAD) {
-			bool bit = w->bitmap[i / HWTW_LEVEL_SIZE] >> (i % HWTW_LEVEL_SIZE) & 1;
+			bool bit = w->bitmap[i / HWTW_ROW][i / HWTW_LEVEL_SIZE % 2] >>
+				   (i % HWTW_LEVEL_SIZE) & 1;
 
 			HWTW_MUST(t, bit == !hwtw_log_empty(log));
 		}
@@ -296,7 +302,7 @@ static inline void hwtw_kunit_check_logs(const struct hwtw_wheel *w, struct hwtw
 		chunk = hwtw_chunk_of(pos);
 		t->chunks++;
 		for (;;) {
-			hwtw_kunit_check_claim(w, t, i, *pos++);
+			hwtw_kunit_check_claim(w, t, i, pos++);
 			if (pos == log->tail)
 				break;
 			if (pos == hwtw_chunk_last(chunk)) {
@@ -308,11 +314,18 @@ static inline void hwtw_kunit_check_logs(const struct hwtw_wheel *w, struct hwtw
 	}
 	HWTW_MUST(t, w->next <= first);
 	HWTW_MUST(t, w->next > w->clk);
-	if (w->drain != HWTW_LOGS) {
-		HWTW_MUST(t, w->drain_tick == first);
-		HWTW_MUST(t, w->drain_tick == w->next);
-		HWTW_MUST(t, w->drain_tick == hwtw_kunit_start(w, w->drain));
+	HWTW_MUST(t, w->wake <= w->next);
+	for (i = 0; i < HWTW_LEVELS; i++) {
+		HWTW_MUST(t, w->end[i] > w->clk);
+		HWTW_MUST(t, !i || w->end[i] >= w->end[i - 1]);
 	}
+}
+
+static inline struct hwtw_page *hwtw_kunit_page(const struct hwtw_wheel *w, u32 nr)
+{
+	u64 entry = *hwtw_dir_entry(w, nr);
+
+	return entry & 1 ? NULL : hwtw_entry_page(entry);
 }
 
 static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw_tally *t,
@@ -320,19 +333,15 @@ static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw
 {
 	unsigned int i, place, used = 0;
 
-	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
-		const struct hwtw_slot *slot = &page->slot[i];
-		u32 index = page->nr << HWTW_SLOT_BITS | i;
+	HWTW_MUST(t, page->key == HWTW_KEY_HIDDEN && !page->seq);
+	for (i = 1; i <= HWTW_PAGE_SLOTS; i++) {
+		const struct hwtw_slot *slot = hwtw_page_slot(page, i);
+		u32 index = page->nr << HWTW_PLACE_BITS | i;
 
-		bool hidden = slot->state == HWTW_SLOT_FREE ||
-			      slot->state == HWTW_SLOT_DELIVERING ||
-			      slot->state == HWTW_SLOT_REARMED;
-
-		used += slot->state != HWTW_SLOT_FREE;
-		HWTW_MUST(t, hwtw_id_index(slot->id) == (index ^ (hidden ? HWTW_ID_HIDDEN : 0)));
-		HWTW_MUST(t, hwtw_id_wheel(slot->id) == w->nr);
-		HWTW_MUST(t, slot->id >> HWTW_GEN_SHIFT || page->worn);
-		switch (slot->state) {
+		used += hwtw_slot_state(slot) != HWTW_SLOT_FREE;
+		HWTW_MUST(t, hwtw_slot_index(slot) == index);
+		HWTW_MUST(t, HWTW_KEY_GEN(slot->key) || page->worn);
+		switch (hwtw_slot_state(slot)) {
 		case HWTW_SLOT_FREE:
 			HWTW_MUST(t, !slot->seq);
 			continue;
@@ -359,11 +368,11 @@ static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw
 	HWTW_MUST(t, page->used == used);
 	place = page->free_first;
 	for (i = used; i < HWTW_PAGE_SLOTS; i++) {
-		HWTW_MUST(t, page->slot[place].state == HWTW_SLOT_FREE);
+		HWTW_MUST(t, hwtw_slot_state(hwtw_page_slot(page, place)) == HWTW_SLOT_FREE);
 		if (i == HWTW_PAGE_SLOTS - 1)
 			HWTW_MUST(t, place == page->free_last);
-		place = page->slot[place].next_free;
-		if (i < HWTW_PAGE_SLOTS - 1 && place >= HWTW_PAGE_SLOTS) {
+		place = hwtw_page_slot(page, place)->next_free;
+		if (i < HWTW_PAGE_SLOTS - 1 && (!place || place > HWTW_PAGE_SLOTS)) {
 			HWTW_MUST(t, !"the list of free slots is whole");
 			break;
 		}
@@ -382,7 +391,7 @@ static inline void hwtw_kunit_check_pages(const struct hwtw_wheel *w, struct hwt
 	u64 entry;
 
 	for (nr = 0; nr < w->nr_pages; nr++) {
-		page = hwtw_page(w, nr);
+		page = hwtw_kunit_page(w, nr);
 		if (!page) {
 			t->gone++;
 			continue;
@@ -399,7 +408,7 @@ static inline void hwtw_kunit_check_pages(const struct hwtw_wheel *w, struct hwt
 	}
 	HWTW_MUST(t, listed == t->listed);
 	for (nr = w->free_page; nr != HWTW_ENTRY_END; nr = HWTW_ENTRY_NEXT(entry)) {
-		HWTW_MUST(t, nr < w->nr_pages && !hwtw_page(w, nr));
+		HWTW_MUST(t, nr < w->nr_pages && !hwtw_kunit_page(w, nr));
 		if (t->why || ++numbers > t->gone)
 			break;
 		entry = *hwtw_dir_entry(w, nr);
@@ -417,13 +426,13 @@ static inline void hwtw_kunit_check_late(const struct hwtw_wheel *w, struct hwtw
 
 	for (node = rb_first_cached(&w->late); node; node = rb_next(node)) {
 		struct hwtw_late *late = rb_entry(node, struct hwtw_late, node);
-		const struct hwtw_slot *slot = hwtw_claim_slot(w, late->index);
+		const struct hwtw_slot *slot = hwtw_slot(w, late->claim.index);
 
-		HWTW_MUST(t, late->tick >= tick);
-		HWTW_MUST(t, slot && slot->state == HWTW_SLOT_LATE);
-		HWTW_MUST(t, slot && hwtw_tick(w, slot->expires_ns) == late->tick);
+		HWTW_MUST(t, late->claim.tick >= tick);
+		HWTW_MUST(t, slot && hwtw_slot_state(slot) == HWTW_SLOT_LATE);
+		HWTW_MUST(t, slot && hwtw_tick(w, slot->expires_ns) == late->claim.tick);
 		HWTW_MUST(t, slot && hwtw_late_find(w, slot) == late);
-		tick = late->tick;
+		tick = late->claim.tick;
 		nr++;
 	}
 	HWTW_MUST(t, nr == w->nr_late);

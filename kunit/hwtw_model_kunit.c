@@ -33,7 +33,7 @@ MODULE_PARM_DESC(check, "look at the whole structure every so many operations");
 #define MODEL_DEAD	256
 #define MODEL_BATCHES	3
 #define MODEL_BATCH	96
-#define MODEL_INDICES	(64 << HWTW_SLOT_BITS)
+#define MODEL_INDICES	(64 << HWTW_PLACE_BITS)
 /* So many operations does a wheel live, on average. */
 #define MODEL_LIFE	6000
 /* Stale claims beyond the valid ones: to begin a sweep, and until it is through. */
@@ -154,9 +154,9 @@ static void model_fail(struct model *m, int line, const char *what)
 		return;
 	m->failed = true;
 	KUNIT_FAIL(m->test,
-		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx drain=%u pending=%u/%u unread=%u/%u taken=%u/%u",
+		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx wake=%#llx pending=%u/%u unread=%u/%u taken=%u/%u",
 		   line, what, m->seed, m->shift, m->start, m->step, m->op, m->arg[0], m->arg[1],
-		   m->arg[2], m->arg[3], m->now, m->w->clk, m->w->next, m->w->drain,
+		   m->arg[2], m->arg[3], m->now, m->w->clk, m->w->next, m->w->wake,
 		   m->w->pending, m->pending, m->w->unread, m->unread,
 		   m->w->delivering, m->taken);
 }
@@ -196,7 +196,7 @@ static u64 model_ticks(struct model *m, unsigned int levels)
 
 	while (level < levels && model_below(m, 5) < 2)
 		level++;
-	size = 1ULL << hwtw_level_shift(level);
+	size = 1ULL << level * HWTW_LEVEL_BITS;
 	switch (model_below(m, 8)) {
 	case 0:
 		return 0;
@@ -318,13 +318,14 @@ static u64 model_tick(const struct model *m, u64 ns)
 
 static u64 model_passed(const struct model *m)
 {
-	return m->w->drain == HWTW_LOGS ? m->w->clk : m->w->drain_tick;
+	return m->w->clk;
 }
 
 /* Between two pieces of a drain nobody knows. */
 static bool model_unclear(const struct model *m, const struct model_timer *t)
 {
-	return t->state == MODEL_PENDING && m->w->drain != HWTW_LOGS && t->due <= m->w->drain_tick;
+	return t->state == MODEL_PENDING && t->due == m->w->clk + 1 &&
+	       t->due <= m->known >> m->shift;
 }
 
 static void model_expire(struct model *m, struct model_timer *t)
@@ -344,8 +345,6 @@ static void model_sync(struct model *m)
 
 	MODEL_MUST(m, w->clk >= m->clk);
 	MODEL_MUST(m, w->clk <= max(m->known >> m->shift, m->start));
-	if (w->drain != HWTW_LOGS)
-		MODEL_MUST(m, w->drain_tick <= m->known >> m->shift);
 	m->clk = w->clk;
 	for (i = 0; i < MODEL_TIMERS; i++) {
 		struct model_timer *t = &m->timer[i];
@@ -399,7 +398,7 @@ static void model_forget(struct model *m, struct model_timer *t)
 /* An id that was never there before. */
 static void model_id_must(struct model *m, u64 id)
 {
-	u32 index = hwtw_id_index(id);
+	u32 index = (u32)(id & HWTW_INDEX_MASK);
 	u32 gen = id >> HWTW_GEN_SHIFT;
 
 	MODEL_MUST(m, id);
@@ -427,7 +426,6 @@ static void model_catch_up(struct model *m, u64 now)
 		;
 	MODEL_MUST(m, w->clk >= now >> m->shift);
 	MODEL_MUST(m, w->next > now >> m->shift);
-	MODEL_MUST(m, w->drain == HWTW_LOGS);
 	model_sync(m);
 }
 
@@ -646,7 +644,7 @@ static void model_dead(struct model *m)
 
 static void model_run(struct model *m, bool complete)
 {
-	static const unsigned int budgets[] = { 0, 1, 1, 2, 3, 31, 32, 1000 };
+	static const unsigned int budgets[] = { 0, 1, 1, 2, 3, 15, 16, 1000 };
 	unsigned int pieces = 1 + model_below(m, 4);
 	u64 now = model_now(m);
 
@@ -662,7 +660,7 @@ static void model_run(struct model *m, bool complete)
 
 		m->arg[2] = budget;
 		if (hwtw_wheel_run(m->w, now, budget))
-			MODEL_MUST(m, m->w->drain != HWTW_LOGS);
+			MODEL_MUST(m, m->w->next <= now >> m->shift);
 		else
 			MODEL_MUST(m, m->w->clk >= now >> m->shift);
 		model_sync(m);
@@ -810,10 +808,7 @@ static void model_take(struct model *m)
 /* It is pending again, at the next tick at the earliest. */
 static void model_go_on(struct model *m, struct model_timer *t)
 {
-	/* Or at this one, if its bucket, of many, is being drained. */
-	bool inside = m->w->drain >= HWTW_LEVEL_SIZE && m->w->drain != HWTW_LOGS;
-
-	t->due = max(model_tick(m, t->expires), model_passed(m) + !inside);
+	t->due = max(model_tick(m, t->expires), model_passed(m) + 1);
 	t->overdue = t->due != model_tick(m, t->expires);
 	t->moved = true;
 	t->state = MODEL_PENDING;
@@ -979,7 +974,7 @@ static u64 model_start(struct model *m, unsigned int nr)
 	if (nr == 0)
 		tick = 1ULL << 32;
 	else if (nr <= HWTW_LEVELS)
-		tick = 1ULL << hwtw_level_shift(nr - 1);
+		tick = 1ULL << (nr - 1) * HWTW_LEVEL_BITS;
 	else if (nr == HWTW_LEVELS + 1)
 		tick = 0;
 	else
