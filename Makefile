@@ -57,7 +57,7 @@ help:				## list the targets
 headers:
 	@test -e $(KDIR)/Makefile || { \
 		echo "hwtw: no kernel headers in $(KDIR): run" \
-		"\"apt-get install linux-headers-$(release)\"" \
+		"\"apt-get install linux-headers-$(if $(filter file,$(origin KDIR)),$(release),amd64)\"" \
 		"or say where they are with KDIR=DIR" >&2; exit 2; }
 
 .PHONY: modules modules_install clean demo check bench vm-shell help headers
