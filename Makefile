@@ -33,7 +33,7 @@ clean:				## remove everything that was built here
 demo:				## a million timeouts in a VM; DEMO="ARGS", such as --help
 	@$(tool) tools/vm/deps build vm
 	@$(MAKE) $(quiet) -C tools/demo O=$(CURDIR)/build/demo
-	@echo "hwtw: booting Linux in QEMU; one CPU, whose clock counts instructions" >&2
+	@echo "hwtw: the demo runs in QEMU, on a CPU whose clock counts instructions" >&2
 	@$(tool) tools/vm/run --icount -- build/demo/demo $(DEMO)
 
 check:				## run all tests, most of them in VMs; STEPS="NAMES": some
