@@ -223,6 +223,7 @@ struct hwtw_need {
  * @late_wanted: an operation failed for lack of a &struct hwtw_late
  * @claims: claims in all logs, stale ones included
  * @chunks: chunks in all logs and the pool
+ * @room: claims that the chunks are enough for
  * @pool_chunks: chunks in the pool
  * @free_slots: free slots in all pages of @partial
  * @nr_pages: page numbers in use or used before
@@ -261,6 +262,7 @@ struct hwtw_wheel {
 	bool late_wanted;
 	u32 claims;
 	u32 chunks;
+	u32 room;
 	u32 pool_chunks;
 	u32 free_slots;
 	u32 nr_pages;

@@ -164,27 +164,70 @@ static long hwtw_ioc_setup(struct hwtw *hwtw, void __user *arg, size_t size)
 	return hwtw_setup(hwtw, &setup);
 }
 
+/*
+ * Get the argument of a single operation. See too that the result can be
+ * written, before there is one: writes what is there already.
+ */
+static int hwtw_timer_get(struct hwtw_timer *timer, struct hwtw_timer __user *arg, size_t size)
+{
+	if (size > sizeof(*timer)) {
+		int zero = check_zeroed_user(arg + 1, size - sizeof(*timer));
+
+		if (zero <= 0)
+			return zero ?: -E2BIG;
+	}
+	if (!user_access_begin(arg, sizeof(*arg)))
+		return -EFAULT;
+	unsafe_get_user(timer->id, &arg->id, fault);
+	unsafe_get_user(timer->user_data, &arg->user_data, fault);
+	unsafe_get_user(timer->time_ns, &arg->time_ns, fault);
+	unsafe_get_user(timer->interval_ns, &arg->interval_ns, fault);
+	unsafe_get_user(timer->flags, &arg->flags, fault);
+	unsafe_get_user(timer->state, &arg->state, fault);
+	unsafe_put_user(timer->id, &arg->id, fault);
+	unsafe_put_user(timer->state, &arg->state, fault);
+	user_access_end();
+	return 0;
+
+fault:
+	user_access_end();
+	return -EFAULT;
+}
+
+static int hwtw_timer_put(const struct hwtw_timer *timer, struct hwtw_timer __user *arg)
+{
+	if (!user_write_access_begin(arg, sizeof(*arg)))
+		return -EFAULT;
+	unsafe_put_user(timer->id, &arg->id, fault);
+	unsafe_put_user(timer->user_data, &arg->user_data, fault);
+	unsafe_put_user(timer->time_ns, &arg->time_ns, fault);
+	unsafe_put_user(timer->interval_ns, &arg->interval_ns, fault);
+	unsafe_put_user(timer->flags, &arg->flags, fault);
+	unsafe_put_user(timer->state, &arg->state, fault);
+	user_write_access_end();
+	return 0;
+
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user *arg, size_t size)
 {
-	struct hwtw_op op = { .opcode = opcode };
+	struct hwtw_op op;
 	int err;
 
-	err = copy_struct_from_user(&op.timer, sizeof(op.timer), arg, size);
+	op.opcode = opcode;
+	err = hwtw_timer_get(&op.timer, arg, size);
 	if (err)
 		return err;
-	/* See that the result can be written, before there is one. */
-	if (put_user(op.timer.id, &arg->id) || put_user(op.timer.state, &arg->state))
-		return -EFAULT;
-
 	hwtw_run_ops(hwtw, &op, 1);
 	if (op.result)
 		return op.result;
-	/* As many bytes as both know. */
-	if (copy_to_user(arg, &op.timer, sizeof(op.timer))) {
+	err = hwtw_timer_put(&op.timer, arg);
+	if (unlikely(err))
 		hwtw_ops_undo(hwtw, &op, 1);
-		return -EFAULT;
-	}
-	return 0;
+	return err;
 }
 
 static long hwtw_ioc_arm(struct hwtw *hwtw, void __user *arg, size_t size)

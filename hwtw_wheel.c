@@ -110,10 +110,10 @@
 #include "hwtw.h"
 
 /* See "Memory" above. */
-#define HWTW_CHUNK_SLACK	12
-/* Chunks that are not given back, and how many are asked for at once. */
+#define HWTW_CHUNK_SLACK	12U
+/* Chunks in the pool that are not given back, and the most that are asked for in advance. */
 #define HWTW_CHUNK_KEEP		32
-#define HWTW_CHUNK_ASK		8
+#define HWTW_CHUNK_ASK		16U
 /* Free slots that are not given back. */
 #define HWTW_SLOTS_KEEP		128
 /* Nodes for late timers that are not given back, and how many are asked for at once. */
@@ -128,7 +128,7 @@
 #define HWTW_SWEEP_SEQS		(1U << 30)
 /* Operations that pay for the sweep of one chunk: some add claims, others don't. */
 #define HWTW_SWEEP_ARMS		2
-#define HWTW_SWEEP_OPS		16
+#define HWTW_SWEEP_OPS		32
 /* Stale claims that one call may skip, claims given back by one call. */
 #define HWTW_TAKE_BUDGET	1024
 #define HWTW_TRIM_CHUNKS	128
@@ -195,25 +195,22 @@ static struct hwtw_slot *hwtw_slot(const struct hwtw_wheel *w, u32 index)
 	return hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
 }
 
-/* The slot of a live timer that no reader holds, or NULL. Any id will do. */
-static __always_inline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
+/* Find the slot of a live timer that no reader holds. Any id will do. */
+static __always_inline bool hwtw_find(const struct hwtw_wheel *w, u64 id, struct hwtw_slot **slot)
 {
 	u32 index = id & HWTW_INDEX_MASK;
 	u32 nr = index >> HWTW_PLACE_BITS;
-	struct hwtw_slot *slot;
 	u64 entry, key;
 
 	if (unlikely(nr >= w->nr_pages))
-		return NULL;
+		return false;
 	entry = *hwtw_dir_entry(w, array_index_nospec(nr, w->nr_pages));
 	if (unlikely(entry & 1))
-		return NULL;
-	slot = hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
+		return false;
+	*slot = hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
 	/* Generation and wheel, at once. */
-	key = slot->key & (HWTW_KEY_HIDDEN | HWTW_GEN_MAX);
-	if (unlikely((key << HWTW_WHEEL_BITS | w->nr) != id >> HWTW_INDEX_BITS))
-		return NULL;
-	return slot;
+	key = (*slot)->key & (HWTW_KEY_HIDDEN | HWTW_GEN_MAX);
+	return likely((key << HWTW_WHEEL_BITS | w->nr) == id >> HWTW_INDEX_BITS);
 }
 
 /*
@@ -811,9 +808,9 @@ static noinline int hwtw_rearm_anew(struct hwtw_wheel *w, struct hwtw_slot *slot
 static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires,
 				      u64 interval)
 {
-	struct hwtw_slot *slot = hwtw_find(w, id);
+	struct hwtw_slot *slot;
 
-	if (unlikely(!slot)) {
+	if (unlikely(!hwtw_find(w, id, &slot))) {
 		slot = hwtw_find_held(w, id);
 		if (!slot)
 			return -ENOENT;
@@ -835,10 +832,10 @@ static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64
 /* Remove a timer. Returns the state it was in, or -ENOENT. */
 static __always_inline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 {
-	struct hwtw_slot *slot = hwtw_find(w, id);
+	struct hwtw_slot *slot;
 	int state;
 
-	if (unlikely(!slot)) {
+	if (unlikely(!hwtw_find(w, id, &slot))) {
 		/* Its record was there first, and is the last one. */
 		slot = hwtw_find_held(w, id);
 		if (slot) {
@@ -853,13 +850,16 @@ static __always_inline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 }
 
 /* Fill in what is known about a timer. Returns the state it is in, or -ENOENT. */
-static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
+static noinline int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
 {
-	const struct hwtw_slot *slot = hwtw_find(w, id) ?: hwtw_find_held(w, id);
+	struct hwtw_slot *slot;
 	enum hwtw_state state;
 
-	if (!slot)
-		return -ENOENT;
+	if (!hwtw_find(w, id, &slot)) {
+		slot = hwtw_find_held(w, id);
+		if (!slot)
+			return -ENOENT;
+	}
 	timer->user_data = slot->user_data;
 	timer->time_ns = slot->expires_ns;
 	timer->interval_ns = slot->interval_ns;
@@ -867,6 +867,19 @@ static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *tim
 	state = hwtw_slot_state(slot);
 	return state == HWTW_SLOT_PENDING || state == HWTW_SLOT_REARMED ?
 	       HWTW_PENDING : HWTW_EXPIRED;
+}
+
+static bool hwtw_flags_bad(const struct hwtw_timer *timer)
+{
+	return timer->flags & ~HWTW_TIMER_ABS;
+}
+
+static bool hwtw_time_bad(const struct hwtw_timer *timer, u32 shift)
+{
+	if (timer->time_ns > HWTW_TIME_MAX_NS)
+		return true;
+	return timer->interval_ns &&
+	       (timer->interval_ns >> shift == 0 || timer->interval_ns > HWTW_TIME_MAX_NS);
 }
 
 /**
@@ -878,42 +891,48 @@ static int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *tim
  */
 int hwtw_op_check(const struct hwtw_op *op, u32 shift)
 {
-	const struct hwtw_timer *timer = &op->timer;
-
-	if (op->opcode < HWTW_OP_ARM || op->opcode > HWTW_OP_QUERY ||
-	    timer->flags & ~HWTW_TIMER_ABS)
+	if (op->opcode < HWTW_OP_ARM || op->opcode > HWTW_OP_QUERY || hwtw_flags_bad(&op->timer))
 		return -EINVAL;
-	if (op->opcode > HWTW_OP_REARM)
-		return 0;
-	if (timer->time_ns > HWTW_TIME_MAX_NS)
-		return -EINVAL;
-	if (timer->interval_ns &&
-	    (timer->interval_ns >> shift == 0 || timer->interval_ns > HWTW_TIME_MAX_NS))
+	if (op->opcode <= HWTW_OP_REARM && hwtw_time_bad(&op->timer, shift))
 		return -EINVAL;
 	return 0;
 }
 
-/* One operation. Returns a state or -E*; -EAGAIN: nothing was changed. */
-static int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op *op)
+/* The deadline that an operation asks for. */
+static u64 hwtw_op_expires(const struct hwtw_timer *timer, u64 now)
 {
-	struct hwtw_timer *timer = &op->timer;
 	u64 expires = timer->time_ns;
 
-	if (hwtw_op_check(op, w->shift))
+	if (timer->flags & HWTW_TIMER_ABS)
+		return expires;
+	return min(expires + now, HWTW_TIME_MAX_NS);
+}
+
+/* One operation. Returns a state or -E*; -EAGAIN: nothing was changed. */
+static __always_inline int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op *op)
+{
+	struct hwtw_timer *timer = &op->timer;
+
+	if (unlikely(hwtw_flags_bad(timer)))
 		return -EINVAL;
-	if (op->opcode == HWTW_OP_CANCEL)
+	switch (op->opcode) {
+	case HWTW_OP_ARM:
+		if (unlikely(hwtw_time_bad(timer, w->shift)))
+			return -EINVAL;
+		return hwtw_arm(w, now, hwtw_op_expires(timer, now), timer->interval_ns,
+				timer->user_data, &timer->id);
+	case HWTW_OP_REARM:
+		if (unlikely(hwtw_time_bad(timer, w->shift)))
+			return -EINVAL;
+		return hwtw_rearm(w, now, timer->id, hwtw_op_expires(timer, now),
+				  timer->interval_ns);
+	case HWTW_OP_CANCEL:
 		return hwtw_cancel(w, timer->id);
-	if (op->opcode == HWTW_OP_QUERY)
+	case HWTW_OP_QUERY:
 		return hwtw_query(w, timer->id, timer);
-	if (!(timer->flags & HWTW_TIMER_ABS)) {
-		expires += now;
-		if (unlikely(expires > HWTW_TIME_MAX_NS))
-			expires = HWTW_TIME_MAX_NS;
+	default:
+		return -EINVAL;
 	}
-	if (op->opcode == HWTW_OP_ARM)
-		return hwtw_arm(w, now, expires, timer->interval_ns, timer->user_data,
-				&timer->id);
-	return hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
 }
 
 /**
@@ -1400,15 +1419,15 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
  * Memory
  */
 
-/*
- * Chunks that can hold the claims there are and so many more, however they
- * spread over the logs. Records that are put back become claims, those of late
- * timers too.
- */
-static u32 hwtw_chunks_for(const struct hwtw_wheel *w, u32 more)
+/* Claims, and what may become one: records that are put back, those of late timers too. */
+static u32 hwtw_claims_max(const struct hwtw_wheel *w)
 {
-	u32 claims = w->claims + w->nr_late + w->delivering + more;
+	return w->claims + w->nr_late + w->delivering;
+}
 
+/* Chunks that can hold so many claims, however they spread over the logs. */
+static u32 hwtw_chunks_for(u32 claims)
+{
 	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
 }
 
@@ -1424,14 +1443,26 @@ static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int chunks)
 		chunks -= hwtw_sweep_chunk(w);
 }
 
+/* There are so many chunks now: the most claims for which hwtw_chunks_for() says as many. */
+static void hwtw_chunks_set(struct hwtw_wheel *w, u32 chunks)
+{
+	u32 spare = chunks - min(chunks, HWTW_CHUNK_SLACK);
+
+	w->chunks = chunks;
+	if (spare >= HWTW_LOGS + HWTW_LOGS / HWTW_CHUNK_CLAIMS)
+		w->room = (spare - HWTW_LOGS + 1) * HWTW_CHUNK_CLAIMS - 1;
+	else
+		w->room = spare - (spare + 1) / (HWTW_CHUNK_CLAIMS + 1);
+}
+
 static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
 {
 	unsigned int trim = HWTW_TRIM_CHUNKS;
+	u32 chunks = w->chunks;
 
-	while (w->chunks > keep && w->pool && trim--) {
+	for (; chunks > keep && w->pool && trim; chunks--, trim--)
 		kfree(hwtw_chunk_get(w));
-		w->chunks--;
-	}
+	hwtw_chunks_set(w, chunks);
 	while (w->late_spares > HWTW_LATE_KEEP && trim--)
 		kfree(hwtw_late_get(w));
 }
@@ -1462,9 +1493,11 @@ bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int other
 			    w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)) {
 		hwtw_sweep(w, chunks);
 	}
-	keep = hwtw_chunks_for(w, 0) + HWTW_CHUNK_KEEP;
-	if (unlikely(w->chunks > keep || w->late_spares > HWTW_LATE_KEEP))
-		hwtw_trim(w, keep);
+	if (likely(w->room <= hwtw_claims_max(w) + HWTW_CHUNK_KEEP * HWTW_CHUNK_CLAIMS &&
+		   w->late_spares <= HWTW_LATE_KEEP))
+		return !valid && w->claims;
+	keep = hwtw_chunks_for(hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
+	hwtw_trim(w, keep);
 	return !valid && (w->claims || w->chunks > keep);
 }
 
@@ -1481,13 +1514,14 @@ bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int other
 int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
 		    struct hwtw_need *need)
 {
-	u32 want = hwtw_chunks_for(w, arms + rearms);
+	u32 claims = hwtw_claims_max(w) + arms + rearms;
 
-	if (likely(w->chunks >= want && w->free_slots >= arms && !w->late_wanted))
+	if (likely(claims <= w->room && w->free_slots >= arms && !w->late_wanted))
 		return 0;
 	memset(need, 0, sizeof(*need));
-	if (w->chunks < want)
-		need->chunks = want - w->chunks + HWTW_CHUNK_ASK;
+	if (claims > w->room)
+		need->chunks = hwtw_chunks_for(claims) - w->chunks +
+			       min(claims / HWTW_CHUNK_CLAIMS, HWTW_CHUNK_ASK);
 	if (w->late_wanted)
 		need->late = HWTW_LATE_ASK;
 	if (w->free_slots < arms) {
@@ -1512,7 +1546,7 @@ int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int 
 void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
 {
 	hwtw_chunk_put(w, chunk);
-	w->chunks++;
+	hwtw_chunks_set(w, w->chunks + 1);
 }
 
 /**

@@ -28,7 +28,8 @@ static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
 
 	while ((err = hwtw_wheel_need(w, arms, rearms, &need)) > 0) {
 		if (exact && need.chunks)
-			need.chunks -= HWTW_CHUNK_ASK;
+			need.chunks = hwtw_chunks_for(hwtw_claims_max(w) + arms + rearms) -
+				      w->chunks;
 		while (need.chunks--) {
 			struct hwtw_chunk *chunk = kmalloc(sizeof(*chunk), GFP_KERNEL);
 
@@ -174,6 +175,14 @@ static inline void hwtw_kunit_reset(struct hwtw_wheel *w, u32 shift, u64 now)
 
 	hwtw_kunit_destroy(w);
 	hwtw_wheel_init(w, nr, shift, now);
+}
+
+/* The slot of a timer, or NULL. */
+static inline struct hwtw_slot *hwtw_kunit_find(const struct hwtw_wheel *w, u64 id)
+{
+	struct hwtw_slot *slot;
+
+	return hwtw_find(w, id, &slot) ? slot : NULL;
 }
 
 /* The wheel of a test that has one. */

@@ -514,13 +514,13 @@ static void old_claims_get_new_numbers(struct kunit *test)
 	id[3] = arm(test, now, 1 << 16);	/* taken */
 	KUNIT_ASSERT_EQ(test, hwtw_wheel_take(w, now, U64_MAX, &ev, 1), 1U);
 	KUNIT_EXPECT_EQ(test, ev.id, id[3]);
-	seq = hwtw_find(w, id[0])->seq;
+	seq = hwtw_kunit_find(w, id[0])->seq;
 	age(w, (1ULL << 32) - 1000);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_find(w, id[0])->seq, 2 * HWTW_SWEEP_SEQS);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_find(w, id[1])->seq, 2 * HWTW_SWEEP_SEQS);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id[0])->seq, 2 * HWTW_SWEEP_SEQS);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id[1])->seq, 2 * HWTW_SWEEP_SEQS);
 	HWTW_EXPECT_SOUND(test, w);
 	hwtw_wheel_put_back(w, &ev, 1);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_find(w, id[3])->seq, 2 * HWTW_SWEEP_SEQS);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id[3])->seq, 2 * HWTW_SWEEP_SEQS);
 	/* The number that a slot had is the next to be given. */
 	for (i = 0; i < 4; i++) {
 		w->seq = seq + i - 1;
