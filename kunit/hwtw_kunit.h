@@ -149,7 +149,12 @@ static inline int hwtw_kunit_state(struct hwtw_wheel *w, u64 id)
 /* Tidy up after some operations, @seq being the wheel's before them, as the device does. */
 static inline void hwtw_kunit_tidy(struct hwtw_wheel *w, u32 seq, unsigned int ops)
 {
-	hwtw_wheel_tidy(w, min(w->seq - seq, ops), ops);
+	unsigned int arms = min(w->seq - seq, ops);
+
+	while (hwtw_wheel_tidy(w, arms, ops)) {
+		arms = 0;
+		ops = 0;
+	}
 }
 
 static inline struct hwtw_wheel *hwtw_kunit_new(struct kunit *test, u32 nr, u32 shift, u64 now)
@@ -262,6 +267,7 @@ static inline void hwtw_kunit_check_claim(const struct hwtw_wheel *w, struct hwt
 	const struct hwtw_slot *slot = hwtw_slot(w, claim->index);
 
 	t->claims++;
+	/* Stale ones too have to get to where they are dropped. */
 	if (bucket != HWTW_UNREAD) {
 		unsigned int level = bucket / HWTW_ROW;
 
@@ -324,9 +330,14 @@ static inline void hwtw_kunit_check_logs(const struct hwtw_wheel *w, struct hwtw
 	HWTW_MUST(t, w->next <= first);
 	HWTW_MUST(t, w->next > w->clk);
 	HWTW_MUST(t, w->wake <= w->next);
-	for (i = 0; i < HWTW_LEVELS; i++) {
+	for (i = 0; i < HWTW_LEVELS - 1; i++) {
+		unsigned int shift = (i + 1) * HWTW_LEVEL_BITS;
+
+		/* The clock's window is open, and maybe the next one. */
 		HWTW_MUST(t, w->end[i] > w->clk);
-		HWTW_MUST(t, !i || w->end[i] >= w->end[i - 1]);
+		HWTW_MUST(t, w->end[i] <= w->end[i + 1]);
+		HWTW_MUST(t, w->end[i] >> shift << shift == w->end[i]);
+		HWTW_MUST(t, (w->end[i] >> shift) - (w->clk >> shift) <= 2);
 	}
 }
 
@@ -482,6 +493,10 @@ static inline const char *hwtw_kunit_check(const struct hwtw_wheel *w)
 	HWTW_MUST(t, t->chunks + pool == w->chunks);
 	/* From the first operation on. */
 	HWTW_MUST(t, !w->chunks || w->chunks >= hwtw_kunit_chunks(w));
+	if (w->chunks >= hwtw_chunks_for(0)) {
+		HWTW_MUST(t, w->chunks >= hwtw_chunks_for(w->room));
+		HWTW_MUST(t, w->chunks < hwtw_chunks_for(w->room + 1));
+	}
 	return t->why;
 }
 

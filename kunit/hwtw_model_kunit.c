@@ -94,6 +94,7 @@ struct model_batch {
  * @known: the latest time that the wheel was told
  * @clk: the wheel's clock after the last operation
  * @order: counts what happens
+ * @partial: the last bucket in which a run came to the end of its budget
  * @exact: give the wheel no chunk to spare
  * @wraps: the numbers of claims come round, and late timers are sorted by them
  * @prepared: the wheel was given what it needs for the operations that follow
@@ -128,6 +129,7 @@ struct model {
 	u64 known;
 	u64 clk;
 	u64 order;
+	u64 partial;
 	bool exact;
 	bool wraps;
 	bool prepared;
@@ -154,9 +156,9 @@ static void model_fail(struct model *m, int line, const char *what)
 		return;
 	m->failed = true;
 	KUNIT_FAIL(m->test,
-		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx wake=%#llx pending=%u/%u unread=%u/%u taken=%u/%u",
+		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx wake=%#llx partial=%#llx pending=%u/%u unread=%u/%u taken=%u/%u",
 		   line, what, m->seed, m->shift, m->start, m->step, m->op, m->arg[0], m->arg[1],
-		   m->arg[2], m->arg[3], m->now, m->w->clk, m->w->next, m->w->wake,
+		   m->arg[2], m->arg[3], m->now, m->w->clk, m->w->next, m->w->wake, m->partial,
 		   m->w->pending, m->pending, m->w->unread, m->unread,
 		   m->w->delivering, m->taken);
 }
@@ -316,16 +318,10 @@ static u64 model_tick(const struct model *m, u64 ns)
 	return (ns >> m->shift) + !!(ns & ((1ULL << m->shift) - 1));
 }
 
-static u64 model_passed(const struct model *m)
-{
-	return m->w->clk;
-}
-
-/* Between two pieces of a drain nobody knows. */
+/* The bucket of its tick is being read, and nobody knows how far. */
 static bool model_unclear(const struct model *m, const struct model_timer *t)
 {
-	return t->state == MODEL_PENDING && t->due == m->w->clk + 1 &&
-	       t->due <= m->known >> m->shift;
+	return t->state == MODEL_PENDING && t->due == m->partial && m->partial > m->w->clk;
 }
 
 static void model_expire(struct model *m, struct model_timer *t)
@@ -360,6 +356,7 @@ static void model_sync(struct model *m)
 	}
 	MODEL_MUST(m, w->next <= first);
 	MODEL_MUST(m, w->next > w->clk);
+	MODEL_MUST(m, w->wake <= w->next);
 	MODEL_MUST(m, w->pending <= m->pending && w->pending + unclear >= m->pending);
 	MODEL_MUST(m, w->pending + w->unread == m->pending + m->unread);
 	MODEL_MUST(m, w->delivering == m->taken);
@@ -398,7 +395,7 @@ static void model_forget(struct model *m, struct model_timer *t)
 /* An id that was never there before. */
 static void model_id_must(struct model *m, u64 id)
 {
-	u32 index = (u32)(id & HWTW_INDEX_MASK);
+	u32 index = id & HWTW_INDEX_MASK;
 	u32 gen = id >> HWTW_GEN_SHIFT;
 
 	MODEL_MUST(m, id);
@@ -416,16 +413,28 @@ static void model_refill(struct model *m, unsigned int arms, unsigned int rearms
 		hwtw_kunit_refill(m->test, m->w, arms, rearms, m->exact);
 }
 
+/* Returns true if there may be more to expire. */
+static bool model_run_some(struct model *m, u64 now, unsigned int budget)
+{
+	struct hwtw_wheel *w = m->w;
+	bool more = hwtw_wheel_run(w, now, budget);
+
+	if (more) {
+		MODEL_MUST(m, w->next <= now >> m->shift);
+		m->partial = w->next;
+	} else {
+		MODEL_MUST(m, w->clk >= now >> m->shift);
+		MODEL_MUST(m, w->next > now >> m->shift);
+	}
+	return more;
+}
+
 /* The wheel has to run first. */
 static void model_catch_up(struct model *m, u64 now)
 {
-	struct hwtw_wheel *w = m->w;
-
 	m->prepared = false;
-	while (hwtw_wheel_run(w, now, 1 + model_below(m, 100)))
+	while (model_run_some(m, now, 1 + model_below(m, 100)) && !m->failed)
 		;
-	MODEL_MUST(m, w->clk >= now >> m->shift);
-	MODEL_MUST(m, w->next > now >> m->shift);
 	model_sync(m);
 }
 
@@ -478,7 +487,7 @@ static void model_arm(struct model *m)
 	t->user_data = model_random64(m) << 16 | i;
 	for (;;) {
 		model_refill(m, 1, 0);
-		due = expires <= now || model_tick(m, expires) <= model_passed(m);
+		due = expires <= now || model_tick(m, expires) <= m->w->clk;
 		timer.user_data = t->user_data;
 		state = hwtw_kunit_try(w, now, HWTW_OP_ARM, &timer);
 		if (state != -EAGAIN)
@@ -542,7 +551,7 @@ static void model_rearm(struct model *m)
 	timer = model_timer_of(m, now, t->id, expires, interval);
 	for (;;) {
 		model_refill(m, 0, 1);
-		due = expires <= now || model_tick(m, expires) <= model_passed(m);
+		due = expires <= now || model_tick(m, expires) <= m->w->clk;
 		state = hwtw_kunit_try(w, now, HWTW_OP_REARM, &timer);
 		if (state != -EAGAIN)
 			break;
@@ -659,10 +668,7 @@ static void model_run(struct model *m, bool complete)
 		unsigned int budget = budgets[model_below(m, ARRAY_SIZE(budgets))];
 
 		m->arg[2] = budget;
-		if (hwtw_wheel_run(m->w, now, budget))
-			MODEL_MUST(m, m->w->next <= now >> m->shift);
-		else
-			MODEL_MUST(m, m->w->clk >= now >> m->shift);
+		model_run_some(m, now, budget);
 		model_sync(m);
 	}
 }
@@ -808,7 +814,7 @@ static void model_take(struct model *m)
 /* It is pending again, at the next tick at the earliest. */
 static void model_go_on(struct model *m, struct model_timer *t)
 {
-	t->due = max(model_tick(m, t->expires), model_passed(m) + 1);
+	t->due = max(model_tick(m, t->expires), m->w->clk + 1);
 	t->overdue = t->due != model_tick(m, t->expires);
 	t->moved = true;
 	t->state = MODEL_PENDING;
@@ -1007,6 +1013,7 @@ static void model_life(struct model *m, unsigned int nr, unsigned int life)
 	m->start = m->now >> m->shift;
 	m->known = m->now;
 	m->clk = m->start;
+	m->partial = 0;
 	m->exact = nr & 1;
 	m->readers = model_one_in(m, 3) ? MODEL_BATCHES : 1;
 	m->tidy = tidy[model_below(m, ARRAY_SIZE(tidy))];

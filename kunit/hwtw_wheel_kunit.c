@@ -286,15 +286,22 @@ static void moved_timers_fire_when_they_should(struct kunit *test)
 enum pause { PAUSE_NOTHING, PAUSE_ARM, PAUSE_CANCEL, PAUSE_LATER, PAUSE_EARLIER, PAUSE_OLD,
 	     PAUSE_TAKE, NR_PAUSES };
 
+/**
+ * struct cascade - what happens to a bucket
+ * @level: its level
+ * @pause: what happens meanwhile
+ * @early: it is drained in advance
+ */
 struct cascade {
 	unsigned int level;
 	enum pause pause;
+	bool early;
 };
 
 static const char * const pauses[] = { "nothing", "arm", "cancel", "re-arm later",
 				       "re-arm earlier", "run with an old clock", "take" };
 
-static struct cascade cascades[4 * NR_PAUSES];
+static struct cascade cascades[4 * NR_PAUSES * 2];
 
 static const void *cascade_gen_params(const void *prev, char *desc)
 {
@@ -303,9 +310,11 @@ static const void *cascade_gen_params(const void *prev, char *desc)
 
 	if (c == cascades + ARRAY_SIZE(cascades))
 		return NULL;
-	c->level = (c - cascades) / NR_PAUSES;
-	c->pause = (c - cascades) % NR_PAUSES;
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "level %u, %s", c->level, pauses[c->pause]);
+	c->level = (c - cascades) / NR_PAUSES / 2;
+	c->pause = (c - cascades) / 2 % NR_PAUSES;
+	c->early = (c - cascades) & 1;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "level %u%s, %s", c->level,
+		 c->early ? " in advance" : "", pauses[c->pause]);
 	return c;
 }
 
@@ -314,6 +323,7 @@ static const void *cascade_gen_params(const void *prev, char *desc)
 /**
  * struct cascade_run - timers of one bucket
  * @start: first tick of the bucket
+ * @now: the clock while it is drained
  * @tick: the timers' tick, the bucket's first or its last
  * @id: timers
  * @nr: number of them
@@ -323,6 +333,7 @@ static const void *cascade_gen_params(const void *prev, char *desc)
  */
 struct cascade_run {
 	u64 start;
+	u64 now;
 	u64 tick;
 	u64 id[CASCADE_TIMERS + 4];
 	unsigned int nr;
@@ -338,7 +349,7 @@ static void cascade_pause(struct kunit *test, struct cascade_run *r, enum pause 
 	struct hwtw_wheel *w = test->priv;
 	/* From the front, where they have moved, or from the end. */
 	unsigned int victim = piece & 1 ? 1 : r->nr - 2;
-	u64 now = r->start << 16;
+	u64 now = r->now << 16;
 
 	switch (pause) {
 	case PAUSE_ARM:
@@ -396,13 +407,23 @@ static void cascade_one(struct kunit *test, struct cascade_run *r, const struct 
 	hwtw_kunit_reset(w, 16, 0);
 	for (i = 0; i < r->nr; i++)
 		hwtw_kunit_arm(test, w, 0, r->tick << 16, 0, i, &r->id[i]);
-	KUNIT_EXPECT_FALSE(test, hwtw_wheel_run(w, (r->start - 1) << 16, 0));
-	while (hwtw_wheel_run(w, r->start << 16, budget)) {
+	if (!c->early)
+		KUNIT_EXPECT_FALSE(test, hwtw_wheel_run(w, (r->start - 1) << 16, 0));
+	r->now = c->early ? r->start - size / 8 : r->start;
+	while (hwtw_wheel_run(w, r->now << 16, budget) || w->wake <= w->clk) {
 		KUNIT_EXPECT_LT(test, w->clk, r->start);
 		cascade_pause(test, r, c->pause, piece++);
-		HWTW_EXPECT_SOUND(test, w);
+		/* There are many of the small pieces. */
+		if (budget > 4 || piece % 8 == 1)
+			HWTW_EXPECT_SOUND(test, w);
 		if (!budget)
 			break;
+	}
+	if (c->early && budget) {
+		/* It is all done before its time. */
+		KUNIT_EXPECT_TRUE(test, hwtw_log_empty(&w->log[hwtw_bucket(c->level, r->start)]));
+		KUNIT_EXPECT_EQ(test, w->end[c->level - 1], r->start + size);
+		KUNIT_EXPECT_EQ(test, w->unread, 0U);
 	}
 	hwtw_kunit_run(w, r->start << 16);
 	KUNIT_EXPECT_EQ(test, w->clk, r->start);
@@ -449,6 +470,8 @@ static void cascade_stops_anywhere(struct kunit *test)
 	unsigned int budget;
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
+	if (c->early && !c->level)
+		kunit_skip(test, "there is nothing to be done in advance");
 	for (budget = 0; budget <= CASCADE_TIMERS + 1; budget++) {
 		cascade_one(test, r, c, budget, false);
 		if (c->level)
