@@ -298,6 +298,47 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page);
 bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others);
 bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget);
 
+/* Chunks and nodes for late timers that are not given back. */
+#define HWTW_CHUNK_KEEP		32
+#define HWTW_LATE_KEEP		64
+/* A sweep begins with so many stale claims for a valid one, and these. */
+#define HWTW_STALE_RATIO	2
+#define HWTW_STALE_MIN		2048
+/* ... or when so many claims were numbered since the last one began. */
+#define HWTW_SWEEP_SEQS		(1U << 30)
+
+/* Claims that are valid. */
+static inline u32 hwtw_valid(const struct hwtw_wheel *w)
+{
+	return w->pending + w->unread - w->nr_late;
+}
+
+/* Claims, and what may become one: records that are put back, those of late timers too. */
+static inline u32 hwtw_claims_max(const struct hwtw_wheel *w)
+{
+	return w->claims + w->nr_late + w->delivering;
+}
+
+/* Whether the wheel lacks memory for some operations: hwtw_wheel_need() tells what. */
+static inline bool hwtw_wheel_short(const struct hwtw_wheel *w, unsigned int arms,
+				    unsigned int rearms)
+{
+	return hwtw_claims_max(w) + arms + rearms > w->room || w->free_slots < arms ||
+	       w->late_wanted;
+}
+
+/* Whether hwtw_wheel_tidy() has something to do. */
+static inline bool hwtw_wheel_untidy(const struct hwtw_wheel *w)
+{
+	u32 valid = hwtw_valid(w);
+
+	return w->sweep.active ||
+	       w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN * !!valid ||
+	       w->seq - w->sweep.seq > HWTW_SWEEP_SEQS ||
+	       w->room > hwtw_claims_max(w) + HWTW_CHUNK_KEEP * HWTW_CHUNK_CLAIMS ||
+	       w->late_spares > HWTW_LATE_KEEP;
+}
+
 int hwtw_op_check(const struct hwtw_op *op, u32 shift);
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr);

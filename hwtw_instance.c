@@ -238,7 +238,7 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 			hwtw_cpu_lock(cpu);
 		}
 		err = hwtw_wheel_need(&cpu->wheel, arms, rearms, &need);
-		if (likely(err <= 0))
+		if (err <= 0)
 			return err;
 		err = hwtw_cpu_refill(cpu, &need);
 		if (err)
@@ -249,6 +249,8 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int arms, unsigned int others)
 	__must_hold(&cpu->lock)
 {
+	if (likely(!hwtw_wheel_untidy(&cpu->wheel)))
+		return;
 	while (hwtw_wheel_tidy(&cpu->wheel, arms, others)) {
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
@@ -261,7 +263,7 @@ static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int arms, unsigned int 
  */
 
 /* Take up to @nr of what the limit leaves. */
-static unsigned int hwtw_limit_take(atomic_long_t *count, u64 max, unsigned int nr)
+static noinline unsigned int hwtw_limit_take_some(atomic_long_t *count, u64 max, unsigned int nr)
 {
 	long old = atomic_long_read(count);
 	u64 got;
@@ -272,6 +274,15 @@ static unsigned int hwtw_limit_take(atomic_long_t *count, u64 max, unsigned int 
 			return 0;
 	} while (!atomic_long_try_cmpxchg(count, &old, old + got));
 	return got;
+}
+
+static unsigned int hwtw_limit_take(atomic_long_t *count, u64 max, unsigned int nr)
+{
+	long old = atomic_long_read(count);
+
+	if (likely((u64)old + nr <= max && atomic_long_try_cmpxchg(count, &old, old + nr)))
+		return nr;
+	return hwtw_limit_take_some(count, max, nr);
 }
 
 static void hwtw_limits_give(struct hwtw *hwtw, unsigned int nr)
@@ -329,7 +340,9 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	int err;
 
 	hwtw_cpu_lock(cpu);
-	err = hwtw_cpu_prepare(cpu, *credit, nr, NULL);
+	err = 0;
+	if (unlikely(hwtw_wheel_short(w, *credit, nr)))
+		err = hwtw_cpu_prepare(cpu, *credit, nr, NULL);
 	if (unlikely(err)) {
 		/* At least this one. Some need no memory at all. */
 		nr = 1;

@@ -194,16 +194,20 @@ fault:
 	return -EFAULT;
 }
 
-static int hwtw_timer_put(const struct hwtw_timer *timer, struct hwtw_timer __user *arg)
+static int hwtw_timer_put(const struct hwtw_op *op, struct hwtw_timer __user *arg)
 {
+	const struct hwtw_timer *timer = &op->timer;
+
 	if (!user_write_access_begin(arg, sizeof(*arg)))
 		return -EFAULT;
 	unsafe_put_user(timer->id, &arg->id, fault);
-	unsafe_put_user(timer->user_data, &arg->user_data, fault);
-	unsafe_put_user(timer->time_ns, &arg->time_ns, fault);
-	unsafe_put_user(timer->interval_ns, &arg->interval_ns, fault);
-	unsafe_put_user(timer->flags, &arg->flags, fault);
 	unsafe_put_user(timer->state, &arg->state, fault);
+	if (op->opcode == HWTW_OP_QUERY) {
+		unsafe_put_user(timer->user_data, &arg->user_data, fault);
+		unsafe_put_user(timer->time_ns, &arg->time_ns, fault);
+		unsafe_put_user(timer->interval_ns, &arg->interval_ns, fault);
+		unsafe_put_user(timer->flags, &arg->flags, fault);
+	}
 	user_write_access_end();
 	return 0;
 
@@ -224,7 +228,7 @@ static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user 
 	hwtw_run_ops(hwtw, &op, 1);
 	if (op.result)
 		return op.result;
-	err = hwtw_timer_put(&op.timer, arg);
+	err = hwtw_timer_put(&op, arg);
 	if (unlikely(err))
 		hwtw_ops_undo(hwtw, &op, 1);
 	return err;

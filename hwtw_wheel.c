@@ -111,21 +111,14 @@
 
 /* See "Memory" above. */
 #define HWTW_CHUNK_SLACK	12U
-/* Chunks in the pool that are not given back, and the most that are asked for in advance. */
-#define HWTW_CHUNK_KEEP		32
+/* The most chunks that are asked for in advance. */
 #define HWTW_CHUNK_ASK		16U
 /* Free slots that are not given back. */
 #define HWTW_SLOTS_KEEP		128
-/* Nodes for late timers that are not given back, and how many are asked for at once. */
-#define HWTW_LATE_KEEP		64
+/* Nodes for late timers asked for at once. */
 #define HWTW_LATE_ASK		32
 /* With fewer timers than this a bucket is not worth an interrupt of its own to drain it early. */
 #define HWTW_EARLY_MIN		1024
-/* A sweep begins with so many stale claims for a valid one, and these. */
-#define HWTW_STALE_RATIO	2
-#define HWTW_STALE_MIN		2048
-/* ... or when so many claims were numbered since the last one began. */
-#define HWTW_SWEEP_SEQS		(1U << 30)
 /* Operations that pay for the sweep of one chunk: some add claims, others don't. */
 #define HWTW_SWEEP_ARMS		2
 #define HWTW_SWEEP_OPS		32
@@ -951,11 +944,12 @@ static __always_inline int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr)
 {
+	u64 tick = now >> w->shift;
 	unsigned int i;
 
 	/* Nothing lies between the clock and now: placement is shorter from there. */
-	if (now >> w->shift < w->next)
-		hwtw_clock(w, now >> w->shift);
+	if (tick > w->clk && tick < w->next)
+		hwtw_clock(w, tick);
 	for (i = 0; i < nr; i++, op++) {
 		int state;
 
@@ -1315,12 +1309,6 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
  * Stale claims
  */
 
-/* Claims that are valid. */
-static u32 hwtw_valid(const struct hwtw_wheel *w)
-{
-	return w->pending + w->unread - w->nr_late;
-}
-
 static void hwtw_sweep_next_log(struct hwtw_wheel *w)
 {
 	w->sweep.read = NULL;
@@ -1338,7 +1326,7 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 {
 	struct hwtw_claim nobody = { .seq = HWTW_SEQ_NONE };
 	struct hwtw_log *log = &w->log[w->sweep.log];
-	struct hwtw_claim *in, *end, *out;
+	struct hwtw_claim *begin, *in, *end, *out;
 	struct hwtw_chunk *chunk;
 	bool last;
 
@@ -1354,8 +1342,9 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 		w->sweep.out = log->head;
 	}
 	chunk = w->sweep.read;
-	out = w->sweep.out;
-	in = out;
+	begin = w->sweep.out;
+	out = begin;
+	in = begin;
 	if (w->sweep.write != chunk) {
 		in = chunk->claim;
 		w->claims -= hwtw_chunk_last(w->sweep.write) - out;
@@ -1364,8 +1353,7 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 	end = last ? log->tail : hwtw_chunk_last(chunk);
 
 	w->claims -= end - in;
-	/* Without a valid claim there is no need to look. */
-	for (; in < end && hwtw_valid(w); in++) {
+	for (; in < end; in++) {
 		struct hwtw_slot *slot = hwtw_slot(w, in->index);
 
 		if (!hwtw_claim_valid(slot, in)) {
@@ -1392,9 +1380,11 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 	}
 	if (!last) {
 		w->sweep.read = w->sweep.write->link;
-		for (; out < hwtw_chunk_last(w->sweep.write); out++) {
-			*out = nobody;
-			w->claims++;
+		w->claims += hwtw_chunk_last(w->sweep.write) - out;
+		/* Unless it is filled already. */
+		if (out != begin || w->sweep.write == chunk) {
+			for (; out < hwtw_chunk_last(w->sweep.write); out++)
+				*out = nobody;
 		}
 		return true;
 	}
@@ -1418,12 +1408,6 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 /*
  * Memory
  */
-
-/* Claims, and what may become one: records that are put back, those of late timers too. */
-static u32 hwtw_claims_max(const struct hwtw_wheel *w)
-{
-	return w->claims + w->nr_late + w->delivering;
-}
 
 /* Chunks that can hold so many claims, however they spread over the logs. */
 static u32 hwtw_chunks_for(u32 claims)
@@ -1455,6 +1439,29 @@ static void hwtw_chunks_set(struct hwtw_wheel *w, u32 chunks)
 		w->room = spare - (spare + 1) / (HWTW_CHUNK_CLAIMS + 1);
 }
 
+/* Drop all claims, since none is valid, up to so many chunks of them. */
+static noinline void hwtw_drop(struct hwtw_wheel *w, unsigned int chunks)
+{
+	u32 i;
+
+	for (i = 0; i < HWTW_LOGS; i++) {
+		struct hwtw_log *log = &w->log[i];
+
+		if (hwtw_log_empty(log))
+			continue;
+		while (!hwtw_log_empty(log)) {
+			unsigned int nr = hwtw_log_first(log, HWTW_CHUNK_CLAIMS);
+
+			if (!chunks--)
+				return;
+			w->dropped += nr;
+			hwtw_log_consume(w, log, nr);
+		}
+		if (i != HWTW_UNREAD)
+			hwtw_bucket_done(w, i);
+	}
+}
+
 static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
 {
 	unsigned int trim = HWTW_TRIM_CHUNKS;
@@ -1480,22 +1487,15 @@ static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
  */
 bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others)
 {
-	unsigned int chunks = 1 + arms / HWTW_SWEEP_ARMS + others / HWTW_SWEEP_OPS;
 	u32 valid = hwtw_valid(w);
 	u32 keep;
 
-	if (unlikely(!valid && w->claims)) {
-		/* They need no look. */
-		chunks = HWTW_TRIM_CHUNKS;
-		hwtw_sweep(w, chunks);
-	} else if (unlikely(w->sweep.active ||
-			    w->claims - valid > HWTW_STALE_RATIO * valid + HWTW_STALE_MIN ||
-			    w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)) {
-		hwtw_sweep(w, chunks);
-	}
-	if (likely(w->room <= hwtw_claims_max(w) + HWTW_CHUNK_KEEP * HWTW_CHUNK_CLAIMS &&
-		   w->late_spares <= HWTW_LATE_KEEP))
-		return !valid && w->claims;
+	if (!valid)
+		hwtw_drop(w, HWTW_TRIM_CHUNKS);
+	else if (w->sweep.active ||
+		 w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
+		 w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)
+		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / HWTW_SWEEP_OPS);
 	keep = hwtw_chunks_for(hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
 	hwtw_trim(w, keep);
 	return !valid && (w->claims || w->chunks > keep);
@@ -1516,7 +1516,7 @@ int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int 
 {
 	u32 claims = hwtw_claims_max(w) + arms + rearms;
 
-	if (likely(claims <= w->room && w->free_slots >= arms && !w->late_wanted))
+	if (!hwtw_wheel_short(w, arms, rearms))
 		return 0;
 	memset(need, 0, sizeof(*need));
 	if (claims > w->room)
