@@ -368,10 +368,10 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	return done;
 }
 
-/* Operations in a row that arm a timer. */
+/* Operations in a row that arm a timer, the first of which does. */
 static unsigned int hwtw_arms(const struct hwtw_op *op, unsigned int nr)
 {
-	unsigned int arms = 0;
+	unsigned int arms = 1;
 
 	while (arms < nr && op[arms].opcode == HWTW_OP_ARM)
 		arms++;
