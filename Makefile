@@ -10,7 +10,9 @@ MAKEFLAGS += --no-print-directory
 # The tools call make themselves, and are not to see this one's variables.
 tool := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u KDIR -u O V=$(V)
 quiet := $(if $(filter 1,$(V)),,-s)
-kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR)
+# Without pahole there is no BTF, which only tracers of the module would miss.
+kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) \
+	$(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=)
 
 modules: headers		## build hwtw.ko for the running kernel, or for KDIR=DIR
 	@$(kbuild) modules
