@@ -204,7 +204,11 @@ struct hwtw_submit {
  * @flags: 0
  *
  * read(2) returns whole records only, at least one, as many as are there and
- * fit, in the order of their deadline ticks. It blocks only for the first.
+ * fit. It blocks only for the first. Records come in the order of their
+ * deadline ticks, and within a tick in the order in which the timers were armed
+ * on one CPU, unless they were re-armed since. A timer that was due already
+ * when it was armed is readable at once, and so before those of its tick that
+ * are not due yet.
  *
  * Errors: EINVAL (the buffer holds no record), EAGAIN (O_NONBLOCK and nothing
  * expired), EFAULT (nothing was taken), EINTR.
@@ -248,10 +252,11 @@ struct hwtw_event {
  * HWTW_IOC_REARM - give a timer a new time and interval
  *
  * If it had expired and its record was not read yet, the record is withdrawn.
- * After success no read returns the former expiry.
+ * After success no read that begins then returns the former expiry. A periodic
+ * timer whose record a reader copies out just now begins anew after that.
  *
- * Errors: ENOENT (also if another reader copies the record out just now),
- * EINVAL, ENOMEM, EFAULT.
+ * Errors: ENOENT (also if a reader copies the record of a timer that fires once
+ * out just now), EINVAL, ENOMEM, EFAULT.
  */
 #define HWTW_IOC_REARM		_IOWR(HWTW_IOC_TYPE, 0x03, struct hwtw_timer)
 
@@ -261,8 +266,8 @@ struct hwtw_event {
  * If it had expired and its record was not read yet, the record is withdrawn.
  * After success no read returns a record of this timer.
  *
- * Errors: ENOENT (also if another reader copies the record out just now),
- * EINVAL (flags), EFAULT.
+ * Errors: ENOENT (also if a reader copies the record out just now: then it is
+ * the last one, of a periodic timer too), EINVAL (flags), EFAULT.
  */
 #define HWTW_IOC_CANCEL		_IOWR(HWTW_IOC_TYPE, 0x04, struct hwtw_timer)
 
