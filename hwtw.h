@@ -332,8 +332,10 @@ static inline bool hwtw_wheel_untidy(const struct hwtw_wheel *w)
 {
 	u32 valid = hwtw_valid(w);
 
+	if (unlikely(!valid))
+		return w->claims || w->room > HWTW_CHUNK_KEEP;
 	return w->sweep.active ||
-	       w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN * !!valid ||
+	       w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
 	       w->seq - w->sweep.seq > HWTW_SWEEP_SEQS ||
 	       w->room > hwtw_claims_max(w) + HWTW_CHUNK_KEEP * HWTW_CHUNK_CLAIMS ||
 	       w->late_spares > HWTW_LATE_KEEP;
