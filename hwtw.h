@@ -117,6 +117,7 @@ struct hwtw_slot {
  * @free_first: slot that is used next; @used tells whether there is one
  * @free_last: slot that is used last, so that all age alike
  * @worn: a slot has spent its generations, nothing is taken from here any more
+ * @reserved: keeps the places where a pointer has 32 bits
  * @key: where a slot has its key: hidden
  * @seq: where a slot has its seq: 0
  * @slot: the slots; the first one's place is 1
