@@ -351,8 +351,13 @@ static void model_sync(struct model *m)
 			model_expire(m, t);
 			continue;
 		}
+		if (model_unclear(m, t)) {
+			unclear++;
+			/* It may have expired, and a sweep have emptied the bucket. */
+			if (hwtw_kunit_state(w, t->id) == HWTW_EXPIRED)
+				continue;
+		}
 		first = min(first, t->due);
-		unclear += model_unclear(m, t);
 	}
 	MODEL_MUST(m, w->next <= first);
 	MODEL_MUST(m, w->next > w->clk);
