@@ -81,6 +81,7 @@ enum hwtw_state {
 	HWTW_SLOT_FREE		= 8,
 	HWTW_SLOT_DELIVERING	= 9,	/* a reader copies the record out */
 	HWTW_SLOT_REARMED	= 10,	/* the same, periodic and re-armed meanwhile */
+	HWTW_SLOT_CANCELLED	= 11,	/* the same, and cancelled after that */
 };
 
 /* A slot's key: its state above the generation. */
@@ -235,7 +236,7 @@ struct hwtw_need {
  * @pool: free chunks, the hottest first
  * @late: expired timers that came too late for the order of the unread log
  * @late_spare: nodes for @late
- * @partial: pages with free slots, the fullest first
+ * @partial: pages with free slots, empty ones last
  * @sweep: where the search for stale claims stands: the log, the chunk to read
  *	next (NULL: begin anew), where the next valid claim goes, its chunk, and
  *	@seq when the last sweep began
@@ -334,11 +335,11 @@ static inline bool hwtw_wheel_untidy(const struct hwtw_wheel *w)
 	u32 valid = hwtw_valid(w);
 
 	if (unlikely(!valid))
-		return w->claims || w->room > HWTW_CHUNK_KEEP;
+		return w->claims || w->room > hwtw_claims_max(w) + HWTW_CHUNK_KEEP;
 	return w->sweep.active ||
 	       w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
 	       w->seq - w->sweep.seq > HWTW_SWEEP_SEQS ||
-	       w->room > hwtw_claims_max(w) + HWTW_CHUNK_KEEP * HWTW_CHUNK_CLAIMS ||
+	       w->room > hwtw_claims_max(w) + (HWTW_CHUNK_KEEP + 1) * HWTW_CHUNK_CLAIMS ||
 	       w->late_spares > HWTW_LATE_KEEP;
 }
 

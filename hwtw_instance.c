@@ -77,6 +77,8 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 
 	if (more) {
 		WRITE_ONCE(cpu->counted, w->unread);
+		/* Pairs with hwtw_take(). */
+		smp_mb__before_atomic();
 		atomic_long_add(more, &hwtw->unread);
 	}
 	if (w->wake < cpu->programmed)
@@ -318,27 +320,46 @@ static struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
 		cpu = hwtw_cpu_of(hwtw, op->timer.id);
 		if (likely(cpu))
 			return cpu;
-		return ERR_PTR(hwtw_op_check(op, hwtw->shift) ?: -ENOENT);
+		return ERR_PTR(hwtw_op_check(op, READ_ONCE(hwtw->shift)) ?: -ENOENT);
 	}
 	nr = raw_smp_processor_id() % hwtw->nr_cpus;
 	cpu = hwtw_cpu(hwtw, nr);
 	if (likely(cpu))
 		return cpu;
 	/* The first timer fixes clock and tick. A bad one is none. */
-	if (hwtw_op_check(op, hwtw->shift))
+	if (hwtw_op_check(op, READ_ONCE(hwtw->shift)))
 		return ERR_PTR(-EINVAL);
 	return hwtw_cpu_create(hwtw, nr) ?: ERR_PTR(-ENOMEM);
+}
+
+/*
+ * Operations that @cpu may be given in one go. New timers go to the wheel of the
+ * CPU that this runs on, or those of a tick would not come in order.
+ */
+static unsigned int hwtw_ops_for(const struct hwtw_cpu *cpu, const struct hwtw_op *op,
+				 unsigned int nr)
+{
+	unsigned int i = 1;
+
+	if (op->opcode == HWTW_OP_ARM ||
+	    cpu->wheel.nr == raw_smp_processor_id() % cpu->hwtw->nr_cpus)
+		return nr;
+	while (i < nr && op[i].opcode != HWTW_OP_ARM)
+		i++;
+	return i;
 }
 
 /* Carry out operations as far as they are for the same wheel. Returns how many. */
 static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *credit,
 				  struct hwtw_op *op, unsigned int nr)
 {
+	bool arm = op->opcode == HWTW_OP_ARM, rearm = op->opcode == HWTW_OP_REARM;
 	struct hwtw_wheel *w = &cpu->wheel;
 	unsigned int done;
 	u32 seq;
 	int err;
 
+	nr = hwtw_ops_for(cpu, op, nr);
 	hwtw_cpu_lock(cpu);
 	err = 0;
 	if (unlikely(hwtw_wheel_short(w, *credit, nr)))
@@ -346,8 +367,8 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	if (unlikely(err)) {
 		/* At least this one. Some need no memory at all. */
 		nr = 1;
-		err = hwtw_cpu_prepare(cpu, 1, 1, NULL);
-		if (err && (op->opcode == HWTW_OP_ARM || op->opcode == HWTW_OP_REARM)) {
+		err = hwtw_cpu_prepare(cpu, arm, rearm, NULL);
+		if (err) {
 			op->result = err;
 			hwtw_cpu_unlock(cpu);
 			return 1;
@@ -358,7 +379,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	if (unlikely(!done)) {
 		/* It is due: what was due before has to expire first. */
 		now = hwtw_now(cpu->hwtw);
-		err = hwtw_cpu_prepare(cpu, 1, 1, &now);
+		err = hwtw_cpu_prepare(cpu, arm, rearm, &now);
 		if (err)
 			op->result = err;
 		done = err ? 1 : hwtw_wheel_ops(w, now, credit, op, 1);
@@ -395,7 +416,7 @@ void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 		if (op[i].opcode == HWTW_OP_ARM && !credit) {
 			credit = hwtw_limits_take(hwtw, hwtw_arms(op + i, nr - i));
 			if (!credit) {
-				op[i].result = hwtw_op_check(&op[i], hwtw->shift) ?: -ENOSPC;
+				op[i].result = hwtw_op_check(&op[i], READ_ONCE(hwtw->shift)) ?: -ENOSPC;
 				i++;
 				continue;
 			}
@@ -476,14 +497,18 @@ unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int ma
 		struct hwtw_cpu *cpu;
 		u64 last_tick;
 
+		/* Pairs with hwtw_cpu_unlock(): see of which wheel they are. */
+		smp_rmb();
 		cpu = hwtw_take_from(hwtw, &last_tick);
 		if (!cpu)
-			break;
+			continue;
 		hwtw_cpu_lock(cpu);
 		taken += hwtw_wheel_take(&cpu->wheel, hwtw_now(hwtw), last_tick,
 					 ev + taken, max - taken);
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
+		if (fatal_signal_pending(current))
+			break;
 	}
 	return taken;
 }
@@ -518,6 +543,7 @@ void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		cpu = hwtw_cpu_of(hwtw, ev[taken - 1].id);
 		hwtw_cpu_lock(cpu);
 		hwtw_wheel_put_back(&cpu->wheel, ev + taken - nr, nr);
+		hwtw_cpu_tidy(cpu, nr, 0);
 		hwtw_cpu_unlock(cpu);
 	}
 	for (; delivered; delivered -= nr, ev += nr) {
@@ -606,13 +632,13 @@ int hwtw_setup(struct hwtw *hwtw, const struct hwtw_setup *setup)
 		max_timers = min(max_timers, setup->max_timers);
 
 	mutex_lock(&hwtw->setup);
-	for (nr = 0; nr < hwtw->nr_cpus; nr++) {
+	for (nr = 0; nr < hwtw->nr_cpus && !err; nr++) {
 		if (hwtw->cpu[nr])
 			err = -EBUSY;
 	}
 	if (!err) {
 		hwtw->clockid = setup->clockid;
-		hwtw->shift = ilog2(tick_ns);
+		WRITE_ONCE(hwtw->shift, ilog2(tick_ns));
 		WRITE_ONCE(hwtw->max_timers, max_timers);
 	}
 	mutex_unlock(&hwtw->setup);

@@ -23,7 +23,7 @@
 
 /* Operations carried out, and records delivered, in one go. */
 #define HWTW_OPS_CHUNK		64
-#define HWTW_READ_CHUNK		32
+#define HWTW_READ_CHUNK		(IS_ENABLED(CONFIG_64BIT) ? 32 : 16)
 
 #define HWTW_FEATURES		HWTW_FEATURE_PERIODIC
 
@@ -34,7 +34,7 @@ static_assert(sizeof(struct hwtw_op) == 48);
 static_assert(sizeof(struct hwtw_submit) == 16);
 static_assert(sizeof(struct hwtw_event) == 32);
 
-unsigned int hwtw_max_timers = 1U << 26;
+unsigned int hwtw_max_timers = 1U << 25;
 unsigned int hwtw_max_timers_total = 1U << 28;
 
 static int hwtw_limit_set(const char *val, const struct kernel_param *kp)
@@ -49,7 +49,7 @@ static const struct kernel_param_ops hwtw_limit_ops = {
 
 module_param_cb(max_timers, &hwtw_limit_ops, &hwtw_max_timers, 0644);
 MODULE_PARM_DESC(max_timers,
-		 "Most live timers of one instance, 1 to 2147483647, default 67108864. Instances keep what was in force when they were opened or set up.");
+		 "Most live timers of one instance, 1 to 2147483647, default 33554432. Instances keep what was in force when they were opened or set up.");
 module_param_cb(max_timers_total, &hwtw_limit_ops, &hwtw_max_timers_total, 0644);
 MODULE_PARM_DESC(max_timers_total,
 		 "Most live timers of all instances together, 1 to 2147483647, default 268435456");

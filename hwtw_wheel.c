@@ -119,9 +119,14 @@
 #define HWTW_LATE_ASK		32
 /* With fewer timers than this a bucket is not worth an interrupt of its own to drain it early. */
 #define HWTW_EARLY_MIN		1024
-/* Operations that pay for the sweep of one chunk: some add claims, others don't. */
+/*
+ * Operations that pay for the sweep of one chunk: some add claims, others don't
+ * and can take their time, unless hardly a claim is valid any more.
+ */
 #define HWTW_SWEEP_ARMS		2
 #define HWTW_SWEEP_OPS		32
+#define HWTW_SWEEP_LAST		2
+#define HWTW_SWEEP_LAST_RATIO	6
 /* Stale claims that one call may skip, claims given back by one call. */
 #define HWTW_TAKE_BUDGET	1024
 #define HWTW_TRIM_CHUNKS	128
@@ -216,10 +221,10 @@ static noinline struct hwtw_slot *hwtw_find_held(const struct hwtw_wheel *w, u64
 	u32 index = id & HWTW_INDEX_MASK;
 	struct hwtw_slot *slot;
 
-	if (hwtw_id_wheel(id) != w->nr || index >> HWTW_PLACE_BITS >= w->nr_pages ||
+	if (hwtw_id_wheel(id) != w->nr || index >= w->nr_pages << HWTW_PLACE_BITS ||
 	    !(index & HWTW_PLACE_MASK))
 		return NULL;
-	slot = hwtw_slot(w, index);
+	slot = hwtw_slot(w, array_index_nospec(index, w->nr_pages << HWTW_PLACE_BITS));
 	if (!slot)
 		return NULL;
 	if (slot->key == HWTW_KEY(gen, HWTW_SLOT_REARMED) ||
@@ -515,6 +520,12 @@ static u64 hwtw_bucket_bit(u32 bucket)
 	return BIT_ULL(bucket % HWTW_LEVEL_SIZE);
 }
 
+/* The tick from which on a bucket may be drained in advance. */
+static u64 hwtw_early(unsigned int level, u64 start)
+{
+	return start - (1ULL << (level * HWTW_LEVEL_BITS - 2));
+}
+
 /* Make room at the end of a bucket. */
 static noinline void hwtw_bucket_extend(struct hwtw_wheel *w, u32 bucket, u64 tick)
 {
@@ -525,6 +536,8 @@ static noinline void hwtw_bucket_extend(struct hwtw_wheel *w, u32 bucket, u64 ti
 		return;
 	*hwtw_bucket_word(w, bucket) |= hwtw_bucket_bit(bucket);
 	w->next = min(w->next, start);
+	if (shift && w->pending >= HWTW_EARLY_MIN)
+		start = max(hwtw_early(shift / HWTW_LEVEL_BITS, start), w->clk + 1);
 	w->wake = min(w->wake, start);
 }
 
@@ -549,7 +562,7 @@ static __always_inline void hwtw_place(struct hwtw_wheel *w, struct hwtw_claim c
 	w->claims++;
 }
 
-/* A bucket on @level that begins with @start has no claims any more. */
+/* A bucket has no claims any more. */
 static void hwtw_bucket_done(struct hwtw_wheel *w, u32 bucket)
 {
 	*hwtw_bucket_word(w, bucket) &= ~hwtw_bucket_bit(bucket);
@@ -768,6 +781,9 @@ static __always_inline int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, 
 	struct hwtw_slot *slot;
 	u32 index;
 
+	/* The slot of a timer cancelled just before is not to be had if its page is worn. */
+	if (unlikely(!w->free_slots))
+		return -EAGAIN;
 	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
 	slot = hwtw_slot_alloc(w);
@@ -829,12 +845,15 @@ static __always_inline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 	int state;
 
 	if (unlikely(!hwtw_find(w, id, &slot))) {
-		/* Its record was there first, and is the last one. */
 		slot = hwtw_find_held(w, id);
-		if (slot) {
-			slot->interval_ns = 0;
-			hwtw_slot_set(slot, HWTW_SLOT_DELIVERING);
+		if (!slot)
+			return -ENOENT;
+		if (hwtw_slot_state(slot) == HWTW_SLOT_REARMED) {
+			hwtw_slot_set(slot, HWTW_SLOT_CANCELLED);
+			return HWTW_PENDING;
 		}
+		/* Its record was there first, and is the last one. */
+		slot->interval_ns = 0;
 		return -ENOENT;
 	}
 	state = hwtw_detach(w, slot);
@@ -937,13 +956,15 @@ static __always_inline int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op
  * @nr: how many
  *
  * Stops at an operation for another wheel, at one that arms without credit,
- * and at one for which the wheel has to run up to @now first, or needs memory.
+ * and at one for which the wheel has to run up to @now first, or may need
+ * memory.
  *
  * Return: the number of operations carried out.
  */
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr)
 {
+	bool few = w->pending < HWTW_EARLY_MIN;
 	u64 tick = now >> w->shift;
 	unsigned int i;
 
@@ -970,6 +991,9 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 		else if (op->opcode == HWTW_OP_CANCEL)
 			++*credit;
 	}
+	/* They have become worth to be drained in advance: a run sees to it. */
+	if (few && w->pending >= HWTW_EARLY_MIN)
+		w->wake = min(w->wake, w->clk + 1);
 	return i;
 }
 
@@ -996,8 +1020,10 @@ static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsi
 		if (unlikely(tick > claim->tick)) {
 			struct hwtw_claim later = *claim;
 
-			/* It was re-armed. */
+			/* It was re-armed. A sweep may have been where it goes. */
 			later.tick = tick;
+			later.seq = hwtw_seq_next(w);
+			slot[i]->seq = later.seq;
 			hwtw_place(w, later);
 			w->cascaded++;
 			continue;
@@ -1052,19 +1078,15 @@ static bool hwtw_drain(struct hwtw_wheel *w, unsigned int level, u64 start, unsi
 	return true;
 }
 
-/* The tick from which on a bucket may be drained in advance. */
-static u64 hwtw_early(unsigned int level, u64 start)
-{
-	return start - (1ULL << (level * HWTW_LEVEL_BITS - 2));
-}
-
 /*
  * Drain the buckets that hold the windows next to the clock, if they are near.
- * From above: one holds the bucket that holds the other.
+ * From above: one holds the bucket that holds the other. Returns the tick at
+ * which there is more to do, or U64_MAX.
  */
-static void hwtw_prepare(struct hwtw_wheel *w, unsigned int budget)
+static u64 hwtw_prepare(struct hwtw_wheel *w, unsigned int budget)
 {
 	unsigned int level;
+	u64 wake = U64_MAX;
 
 	for (level = HWTW_LEVELS - 1; level; level--) {
 		unsigned int shift = level * HWTW_LEVEL_BITS;
@@ -1074,14 +1096,13 @@ static void hwtw_prepare(struct hwtw_wheel *w, unsigned int budget)
 		    hwtw_log_empty(&w->log[hwtw_bucket(level, start)]))
 			continue;
 		if (w->clk >= hwtw_early(level, start)) {
-			if (!hwtw_drain(w, level, start, &budget)) {
-				w->wake = w->clk;
-				return;
-			}
+			if (!hwtw_drain(w, level, start, &budget))
+				return w->clk;
 		} else if (w->pending >= HWTW_EARLY_MIN) {
-			w->wake = min(w->wake, hwtw_early(level, start));
+			wake = min(wake, hwtw_early(level, start));
 		}
 	}
+	return wake;
 }
 
 /**
@@ -1096,6 +1117,7 @@ static void hwtw_prepare(struct hwtw_wheel *w, unsigned int budget)
 bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
 {
 	unsigned int level;
+	u64 wake;
 
 	now >>= w->shift;
 	for (;;) {
@@ -1108,7 +1130,9 @@ bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
 			return true;
 	}
 	hwtw_clock(w, now);
-	hwtw_prepare(w, budget);
+	wake = hwtw_prepare(w, budget);
+	hwtw_bucket_next(w, &level, &w->next);
+	w->wake = min(w->next, wake);
 	/* A bucket further away, behind windows without any. */
 	if (level && w->next != U64_MAX && w->pending >= HWTW_EARLY_MIN &&
 	    hwtw_early(level, w->next) > w->clk)
@@ -1248,7 +1272,7 @@ static void hwtw_go_on(struct hwtw_wheel *w, struct hwtw_slot *slot)
  * the record did not tell of. If that one has passed too, meanwhile, they
  * expire with the next tick.
  *
- * Return: the number of timers that are gone.
+ * Return: the number of timers that are gone, but for those cancelled before.
  */
 unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev,
 			       unsigned int nr)
@@ -1262,6 +1286,10 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 		if (likely(!slot->interval_ns && state == HWTW_SLOT_DELIVERING)) {
 			hwtw_slot_free(w, slot);
 			gone++;
+			continue;
+		}
+		if (state == HWTW_SLOT_CANCELLED) {
+			hwtw_slot_free(w, slot);
 			continue;
 		}
 		if (state == HWTW_SLOT_DELIVERING)
@@ -1278,8 +1306,10 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
  * @ev: records of hwtw_wheel_take(), as they were
  * @nr: their number
  *
- * They are unread as before, and the first to be taken. Those of timers that
- * were re-armed meanwhile are withdrawn.
+ * They are unread and the first to be taken. Those of timers that were re-armed
+ * meanwhile are withdrawn; a periodic timer that was only cancelled has this one
+ * for its last. Records of several takes keep their order only if the last one taken
+ * is put back first.
  */
 void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsigned int nr)
 {
@@ -1293,8 +1323,10 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
 			hwtw_go_on(w, slot);
 			continue;
 		}
-		/* What the record tells, if it was re-armed and then cancelled. */
-		slot->expires_ns = ev[nr].expires_ns;
+		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_CANCELLED)) {
+			hwtw_slot_free(w, slot);
+			continue;
+		}
 		claim.tick = hwtw_tick(w, slot->expires_ns);
 		claim.index = index;
 		claim.seq = hwtw_seq_next(w);
@@ -1309,10 +1341,14 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
  * Stale claims
  */
 
+/* From above, as claims move: those of a level are swept before they can get to the next. */
 static void hwtw_sweep_next_log(struct hwtw_wheel *w)
 {
 	w->sweep.read = NULL;
-	if (++w->sweep.log == HWTW_LOGS)
+	w->sweep.write = NULL;
+	if (w->sweep.log)
+		w->sweep.log--;
+	else
 		w->sweep.active = false;
 }
 
@@ -1419,7 +1455,7 @@ static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int chunks)
 {
 	if (!w->sweep.active) {
 		w->sweep.active = true;
-		w->sweep.log = 0;
+		w->sweep.log = HWTW_UNREAD;
 		w->sweep.read = NULL;
 		w->sweep.seq = w->seq;
 	}
@@ -1439,26 +1475,35 @@ static void hwtw_chunks_set(struct hwtw_wheel *w, u32 chunks)
 		w->room = spare - (spare + 1) / (HWTW_CHUNK_CLAIMS + 1);
 }
 
+/* Drop up to so many chunks of a log. Returns how many more there might be. */
+static unsigned int hwtw_log_drop(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int chunks)
+{
+	for (; chunks && !hwtw_log_empty(log); chunks--) {
+		unsigned int nr = hwtw_log_first(log, HWTW_CHUNK_CLAIMS);
+
+		w->dropped += nr;
+		hwtw_log_consume(w, log, nr);
+	}
+	return chunks;
+}
+
 /* Drop all claims, since none is valid, up to so many chunks of them. */
 static noinline void hwtw_drop(struct hwtw_wheel *w, unsigned int chunks)
 {
-	u32 i;
+	unsigned int i;
 
-	for (i = 0; i < HWTW_LOGS; i++) {
-		struct hwtw_log *log = &w->log[i];
+	chunks = hwtw_log_drop(w, &w->log[HWTW_UNREAD], chunks);
+	for (i = 0; i < 2 * HWTW_LEVELS; i++) {
+		u64 *word = &w->bitmap[i / 2][i % 2];
 
-		if (hwtw_log_empty(log))
-			continue;
-		while (!hwtw_log_empty(log)) {
-			unsigned int nr = hwtw_log_first(log, HWTW_CHUNK_CLAIMS);
+		while (*word) {
+			u32 bucket = i * HWTW_LEVEL_SIZE + __ffs64(*word);
 
-			if (!chunks--)
+			chunks = hwtw_log_drop(w, &w->log[bucket], chunks);
+			if (!hwtw_log_empty(&w->log[bucket]))
 				return;
-			w->dropped += nr;
-			hwtw_log_consume(w, log, nr);
+			hwtw_bucket_done(w, bucket);
 		}
-		if (i != HWTW_UNREAD)
-			hwtw_bucket_done(w, i);
 	}
 }
 
@@ -1488,14 +1533,17 @@ static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
 bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others)
 {
 	u32 valid = hwtw_valid(w);
+	unsigned int slow = HWTW_SWEEP_OPS;
 	u32 keep;
 
+	if (w->claims / HWTW_SWEEP_LAST_RATIO > valid)
+		slow = HWTW_SWEEP_LAST;
 	if (!valid)
 		hwtw_drop(w, HWTW_TRIM_CHUNKS);
 	else if (w->sweep.active ||
 		 w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
 		 w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)
-		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / HWTW_SWEEP_OPS);
+		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / slow);
 	keep = hwtw_chunks_for(hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
 	hwtw_trim(w, keep);
 	return !valid && (w->claims || w->chunks > keep);

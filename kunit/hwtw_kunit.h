@@ -378,6 +378,7 @@ static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw
 			break;
 		case HWTW_SLOT_DELIVERING:
 		case HWTW_SLOT_REARMED:
+		case HWTW_SLOT_CANCELLED:
 			t->delivering++;
 			break;
 		default:

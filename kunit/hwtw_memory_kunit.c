@@ -683,6 +683,57 @@ static void full_page_wears_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->pages, 0U);
 }
 
+/* The slot of a timer cancelled in a batch is counted on by one armed behind it. */
+static void worn_slot_is_not_counted_on(struct kunit *test)
+{
+	struct hwtw_op op[2] = {
+		{ .opcode = HWTW_OP_CANCEL },
+		{ .opcode = HWTW_OP_ARM, .timer.time_ns = MAX_NS },
+	};
+	struct hwtw_wheel *w = test->priv;
+	unsigned int credit = 0, i;
+
+	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
+		op[0].timer.id = arm(test, 0, MAX_NS);
+	hwtw_kunit_find(w, op[0].timer.id)->key = HWTW_GEN_MAX;
+	op[0].timer.id |= (u64)HWTW_GEN_MAX << HWTW_GEN_SHIFT;
+	KUNIT_ASSERT_EQ(test, w->free_slots, 0U);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_ops(w, 0, &credit, op, 2), 1U);
+	KUNIT_EXPECT_EQ(test, op[0].result, 0);
+	KUNIT_EXPECT_EQ(test, credit, 1U);
+	HWTW_EXPECT_SOUND(test, w);
+	hwtw_kunit_refill(test, w, 1, 0, false);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_ops(w, 0, &credit, op + 1, 1), 1U);
+	KUNIT_EXPECT_EQ(test, op[1].result, 0);
+	HWTW_EXPECT_SOUND(test, w);
+}
+
+/* Memory stays as long as a single timer does. */
+static void memory_comes_back_but_for_one(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	unsigned int nr = 50000, i;
+	u64 *id = kvcalloc(nr, sizeof(*id), GFP_KERNEL);
+	u32 chunks;
+
+	KUNIT_ASSERT_NOT_NULL(test, id);
+	for (i = 0; i < nr; i++)
+		id[i] = arm(test, 0, (1ULL << 30) + ((u64)i << 16));
+	chunks = w->chunks;
+	for (i = 1; i < nr; i++) {
+		hwtw_kunit_cancel(w, id[i]);
+		if (!(i % 64)) {
+			hwtw_kunit_tidy(w, w->seq, 64);
+			cond_resched();
+		}
+	}
+	KUNIT_EXPECT_EQ(test, w->pending, 1U);
+	KUNIT_EXPECT_LE(test, w->chunks, chunks / 20 + HWTW_LOGS);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[0]), HWTW_PENDING);
+	HWTW_EXPECT_SOUND(test, w);
+	kvfree(id);
+}
+
 /* A large instance is freed in one go with the lock held, or in part. */
 static void destroy_goes_in_pieces(struct kunit *test)
 {
@@ -712,6 +763,7 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE(put_back_needs_no_memory),
 	KUNIT_CASE_PARAM(stale_claims_are_bounded, storm_gen_params),
 	KUNIT_CASE(memory_comes_back),
+	KUNIT_CASE(memory_comes_back_but_for_one),
 	KUNIT_CASE(sweep_stops_anywhere),
 	KUNIT_CASE(sweep_is_complete),
 	KUNIT_CASE(numbers_of_claims_come_round),
@@ -721,6 +773,7 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE(strange_ids_are_unknown),
 	KUNIT_CASE(spent_slots_are_not_used_again),
 	KUNIT_CASE(full_page_wears_out),
+	KUNIT_CASE(worn_slot_is_not_counted_on),
 	KUNIT_CASE(destroy_goes_in_pieces),
 	{}
 };

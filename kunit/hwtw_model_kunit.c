@@ -55,6 +55,7 @@ enum model_state { MODEL_FREE, MODEL_PENDING, MODEL_UNREAD, MODEL_TAKEN };
  * @was_due: it was due when it was armed
  * @overdue: a period that had passed when the record before it was delivered
  * @again: re-armed while its record was being copied out
+ * @cancelled: and cancelled after that
  * @told: the deadline that the record tells
  */
 struct model_timer {
@@ -70,6 +71,7 @@ struct model_timer {
 	bool was_due;
 	bool overdue;
 	bool again;
+	bool cancelled;
 	u64 told;
 };
 
@@ -370,7 +372,7 @@ static void model_sync(struct model *m)
 /* Its record is being copied out, and it lives on after that. */
 static bool model_held(const struct model_timer *t)
 {
-	return t->state == MODEL_TAKEN && (t->interval || t->again);
+	return t->state == MODEL_TAKEN && (t->interval || t->again) && !t->cancelled;
 }
 
 static void model_state_must(struct model *m, const struct model_timer *t, int state)
@@ -602,14 +604,17 @@ static void model_cancel(struct model *m, struct model_timer *t)
 	m->op = "cancel";
 	m->arg[0] = t->id;
 	state = hwtw_kunit_cancel(m->w, t->id);
+	if (model_held(t) && t->again) {
+		MODEL_MUST(m, state == HWTW_PENDING);
+		t->cancelled = true;
+		return;
+	}
 	model_state_must(m, t, state);
 	if (state > 0) {
 		model_forget(m, t);
 	} else if (model_held(t)) {
 		/* The record is its last one. */
-		t->expires = t->told;
 		t->interval = 0;
-		t->again = false;
 	}
 }
 
@@ -772,6 +777,7 @@ static void model_record(struct model *m, const struct hwtw_event *ev, u64 now, 
 	t->state = MODEL_TAKEN;
 	t->told = t->expires;
 	t->again = false;
+	t->cancelled = false;
 	m->unread--;
 	m->taken++;
 }
@@ -838,8 +844,8 @@ static void model_commit(struct model *m, const struct hwtw_event *ev, unsigned 
 		u64 periods = ev[i].overruns + 1ULL;
 
 		if (!model_held(t)) {
+			gone += !t->cancelled;
 			model_forget(m, t);
-			gone++;
 			continue;
 		}
 		if (!t->again) {
@@ -862,6 +868,10 @@ static void model_put_back(struct model *m, const struct hwtw_event *ev, unsigne
 	for (i = 0; i < nr; i++) {
 		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
 
+		if (t->cancelled) {
+			model_forget(m, t);
+			continue;
+		}
 		if (t->again) {
 			model_go_on(m, t);
 			continue;

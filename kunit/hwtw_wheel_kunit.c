@@ -826,6 +826,31 @@ static void periodic_timer_changes_while_read(struct kunit *test)
 	}
 }
 
+/*
+ * A bucket of many claims that is drained only when its time comes makes the
+ * first of them late, if it was filled while nothing else made the wheel run.
+ */
+static void burst_is_drained_early(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	u64 start = 5ULL << 18, early = start - (1ULL << 16), id, now;
+	unsigned int i, runs = 0;
+
+	for (i = 0; i < 20000; i++)
+		hwtw_kunit_arm(test, w, 0, (start + 1 + i % 1000) << 16, 0, i, &id);
+	/* The first run may be due at once, to see what there is now. */
+	hwtw_kunit_run(w, w->wake << 16);
+	KUNIT_EXPECT_EQ(test, w->wake, early);
+	for (now = early; w->wake < start; now = max(w->wake, now)) {
+		KUNIT_ASSERT_FALSE(test, hwtw_wheel_run(w, now << 16, 1024));
+		KUNIT_ASSERT_LE(test, ++runs, 1000U);
+	}
+	HWTW_EXPECT_SOUND(test, w);
+	/* What is left for the last moment is next to nothing. */
+	KUNIT_EXPECT_FALSE(test, hwtw_wheel_run(w, (start + 1) << 16, 2048));
+	KUNIT_EXPECT_EQ(test, w->unread, 20U);
+}
+
 static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE_PARAM(tick_is_rounded_up, shift_gen_params),
 	KUNIT_CASE_PARAM(fires_at_level_boundaries, shift_gen_params),
@@ -848,6 +873,7 @@ static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE(period_passed_meanwhile),
 	KUNIT_CASE(periods_saturate),
 	KUNIT_CASE(periodic_timer_changes_while_read),
+	KUNIT_CASE(burst_is_drained_early),
 	{}
 };
 

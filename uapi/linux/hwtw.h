@@ -53,30 +53,30 @@
  * ================ =====================================================
  */
 
-/** HWTW_ABI - number of this interface, see &struct hwtw_info.abi */
+/* HWTW_ABI - number of this interface, see &struct hwtw_info.abi */
 #define HWTW_ABI		1
 
-/** HWTW_TICK_MIN_NS - shortest tick, 2^16 ns */
+/* HWTW_TICK_MIN_NS - shortest tick, 2^16 ns */
 #define HWTW_TICK_MIN_NS	(1ULL << 16)
-/** HWTW_TICK_DEFAULT_NS - tick of an instance without HWTW_IOC_SETUP, 2^20 ns */
+/* HWTW_TICK_DEFAULT_NS - tick of an instance without HWTW_IOC_SETUP, 2^20 ns */
 #define HWTW_TICK_DEFAULT_NS	(1ULL << 20)
-/** HWTW_TICK_MAX_NS - longest tick, 2^30 ns */
+/* HWTW_TICK_MAX_NS - longest tick, 2^30 ns */
 #define HWTW_TICK_MAX_NS	(1ULL << 30)
 
-/** HWTW_TIME_MAX_NS - latest time; a relative time that would pass it stops there */
+/* HWTW_TIME_MAX_NS - latest time; a relative time that would pass it stops there */
 #define HWTW_TIME_MAX_NS	0x7fffffffffffffffULL
 
-/** HWTW_BATCH_MAX - most operations in one HWTW_IOC_SUBMIT */
+/* HWTW_BATCH_MAX - most operations in one HWTW_IOC_SUBMIT */
 #define HWTW_BATCH_MAX		65536
 
 /* Bits of hwtw_info.features */
-/** HWTW_FEATURE_PERIODIC - &struct hwtw_timer.interval_ns may be non-zero */
+/* HWTW_FEATURE_PERIODIC - &struct hwtw_timer.interval_ns may be non-zero */
 #define HWTW_FEATURE_PERIODIC	(1ULL << 0)
-/** HWTW_FEATURE_REALTIME - instances on CLOCK_REALTIME */
+/* HWTW_FEATURE_REALTIME - instances on CLOCK_REALTIME */
 #define HWTW_FEATURE_REALTIME	(1ULL << 1)
-/** HWTW_FEATURE_LIST - HWTW_IOC_LIST */
+/* HWTW_FEATURE_LIST - HWTW_IOC_LIST */
 #define HWTW_FEATURE_LIST	(1ULL << 2)
-/** HWTW_FEATURE_STATS - HWTW_IOC_STATS */
+/* HWTW_FEATURE_STATS - HWTW_IOC_STATS */
 #define HWTW_FEATURE_STATS	(1ULL << 3)
 
 /**
@@ -125,12 +125,12 @@ struct hwtw_setup {
 	__u64 max_timers;
 };
 
-/** HWTW_TIMER_ABS - &struct hwtw_timer.time_ns is a deadline, not a delay */
+/* HWTW_TIMER_ABS - &struct hwtw_timer.time_ns is a deadline, not a delay */
 #define HWTW_TIMER_ABS		(1U << 0)
 
-/** HWTW_PENDING - state of a timer that has not expired */
+/* HWTW_PENDING - state of a timer that has not expired */
 #define HWTW_PENDING		1
-/** HWTW_EXPIRED - state of a timer that expired and whose record is not read yet */
+/* HWTW_EXPIRED - state of a timer that expired and whose record is not read yet */
 #define HWTW_EXPIRED		2
 
 /**
@@ -157,13 +157,13 @@ struct hwtw_timer {
 	__u32 state;
 };
 
-/** HWTW_OP_ARM - as HWTW_IOC_ARM */
+/* HWTW_OP_ARM - as HWTW_IOC_ARM */
 #define HWTW_OP_ARM		1
-/** HWTW_OP_REARM - as HWTW_IOC_REARM */
+/* HWTW_OP_REARM - as HWTW_IOC_REARM */
 #define HWTW_OP_REARM		2
-/** HWTW_OP_CANCEL - as HWTW_IOC_CANCEL */
+/* HWTW_OP_CANCEL - as HWTW_IOC_CANCEL */
 #define HWTW_OP_CANCEL		3
-/** HWTW_OP_QUERY - as HWTW_IOC_QUERY */
+/* HWTW_OP_QUERY - as HWTW_IOC_QUERY */
 #define HWTW_OP_QUERY		4
 
 /**
@@ -221,7 +221,7 @@ struct hwtw_event {
 	__u32 flags;
 };
 
-/** HWTW_IOC_TYPE - type byte of the commands */
+/* HWTW_IOC_TYPE - type byte of the commands */
 #define HWTW_IOC_TYPE		0xBD
 
 /**
@@ -253,7 +253,8 @@ struct hwtw_event {
  *
  * If it had expired and its record was not read yet, the record is withdrawn.
  * After success no read that begins then returns the former expiry. A periodic
- * timer whose record a reader copies out just now begins anew after that.
+ * timer whose record a reader copies out just now is taken for HWTW_EXPIRED; it
+ * begins anew once the record is out, with the next tick at the earliest.
  *
  * Errors: ENOENT (also if a reader copies the record of a timer that fires once
  * out just now), EINVAL, ENOMEM, EFAULT.
