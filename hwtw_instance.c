@@ -416,8 +416,9 @@ void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 		if (op[i].opcode == HWTW_OP_ARM && !credit) {
 			credit = hwtw_limits_take(hwtw, hwtw_arms(op + i, nr - i));
 			if (!credit) {
-				op[i].result = hwtw_op_check(&op[i], READ_ONCE(hwtw->shift)) ?: -ENOSPC;
-				i++;
+				int err = hwtw_op_check(&op[i], READ_ONCE(hwtw->shift));
+
+				op[i++].result = err ?: -ENOSPC;
 				continue;
 			}
 		}
