@@ -75,11 +75,15 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 	struct hwtw *hwtw = cpu->hwtw;
 	long more = (long)w->unread - cpu->counted;
 
-	if (more) {
+	/* Never more in the sum than in the parts: hwtw_take() would look for it in vain. */
+	if (more > 0) {
 		WRITE_ONCE(cpu->counted, w->unread);
-		/* Pairs with hwtw_take(). */
 		smp_mb__before_atomic();
 		atomic_long_add(more, &hwtw->unread);
+	} else if (more) {
+		atomic_long_add(more, &hwtw->unread);
+		smp_mb__after_atomic();
+		WRITE_ONCE(cpu->counted, w->unread);
 	}
 	if (w->wake < cpu->programmed)
 		hwtw_cpu_program(cpu, min(w->wake, KTIME_MAX >> w->shift) << w->shift);
@@ -295,15 +299,19 @@ static void hwtw_limits_give(struct hwtw *hwtw, unsigned int nr)
 	atomic_long_sub(nr, &hwtw_total);
 }
 
-/* Take up to @nr timers of what the limits leave. */
+/*
+ * Take up to @nr timers of what the limits leave. An instance at its own limit
+ * takes nothing from the others, not even for a moment.
+ */
 static unsigned int hwtw_limits_take(struct hwtw *hwtw, unsigned int nr)
 {
-	unsigned int total = hwtw_limit_take(&hwtw_total, READ_ONCE(hwtw_max_timers_total), nr);
-	unsigned int got = hwtw_limit_take(&hwtw->timers, READ_ONCE(hwtw->max_timers), total);
+	unsigned int got, total;
 
-	if (unlikely(got < total))
-		atomic_long_sub(total - got, &hwtw_total);
-	return got;
+	got = hwtw_limit_take(&hwtw->timers, READ_ONCE(hwtw->max_timers), nr);
+	total = hwtw_limit_take(&hwtw_total, READ_ONCE(hwtw_max_timers_total), got);
+	if (unlikely(total < got))
+		atomic_long_sub(got - total, &hwtw->timers);
+	return total;
 }
 
 /*

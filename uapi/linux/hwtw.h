@@ -187,7 +187,9 @@ struct hwtw_op {
  *	the caller came; also written then.
  *
  * The operations are carried out in order. One that fails does so alone, in
- * its own @result, and the others go on.
+ * its own @result, and the others go on. If the memory of @ops is taken away
+ * while the call runs, some operations behind @done may have been carried out,
+ * but no timer was armed of which the id could not be told.
  */
 struct hwtw_submit {
 	__u64 ops;
