@@ -75,13 +75,14 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 	struct hwtw *hwtw = cpu->hwtw;
 	long more = (long)w->unread - cpu->counted;
 
-	/* Never more in the sum than in the parts: hwtw_take() would look for it in vain. */
 	if (more > 0) {
 		WRITE_ONCE(cpu->counted, w->unread);
+		/* Never more in all than in the parts: hwtw_take() would look in vain. */
 		smp_mb__before_atomic();
 		atomic_long_add(more, &hwtw->unread);
 	} else if (more) {
 		atomic_long_add(more, &hwtw->unread);
+		/* As above. */
 		smp_mb__after_atomic();
 		WRITE_ONCE(cpu->counted, w->unread);
 	}
