@@ -88,7 +88,7 @@
  * front: of a bucket that expires, of one on each level that is drained in
  * advance, and of the unread log; for records put back in front of it, and one
  * for a sweep. Operations that may append ask for chunks first, see
- * hwtw_wheel_need(). Stale claims are swept out, some with each operation,
+ * hwtw_wheel_need() in hwtw_memory.c. Stale claims are swept out, some with each operation,
  * once there are twice as many as valid ones, and long before the numbers of
  * claims come round again; a valid claim gets a new number then.
  *
@@ -107,29 +107,14 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "hwtw.h"
+#include "hwtw_wheel.h"
 
-/* See "Memory" above. */
-#define HWTW_CHUNK_SLACK	12U
-/* The most chunks that are asked for in advance. */
-#define HWTW_CHUNK_ASK		16U
 /* Free slots that are not given back. */
 #define HWTW_SLOTS_KEEP		128
-/* Nodes for late timers asked for at once. */
-#define HWTW_LATE_ASK		32
 /* With fewer timers than this a bucket is not worth an interrupt of its own to drain it early. */
 #define HWTW_EARLY_MIN		1024
-/*
- * Operations that pay for the sweep of one chunk: some add claims, others don't
- * and can take their time, unless hardly a claim is valid any more.
- */
-#define HWTW_SWEEP_ARMS		2
-#define HWTW_SWEEP_OPS		32
-#define HWTW_SWEEP_LAST		2
-#define HWTW_SWEEP_LAST_RATIO	6
-/* Stale claims that one call may skip, claims given back by one call. */
+/* Stale claims that one call may skip. */
 #define HWTW_TAKE_BUDGET	1024
-#define HWTW_TRIM_CHUNKS	128
 
 static_assert(sizeof(struct hwtw_slot) == 32);
 static_assert(sizeof(struct hwtw_page) == HWTW_PAGE_BYTES);
@@ -146,52 +131,8 @@ static u64 hwtw_tick(const struct hwtw_wheel *w, u64 ns)
 }
 
 /*
- * Pages and slots
- *
- * An entry of the directory is the address of a page, or, bit 0 set, what is
- * kept of a page that was freed: the next free page number and the first
- * generation that its slots have not had yet.
+ * Slots
  */
-
-#define HWTW_ENTRY_FREE(next, gen)	((u64)(gen) << 32 | (u64)(next) << 1 | 1)
-#define HWTW_ENTRY_NEXT(entry)		((u32)(entry) >> 1)
-#define HWTW_ENTRY_GEN(entry)		((u32)((entry) >> 32))
-#define HWTW_ENTRY_END			((u32)S32_MAX)	/* of the list of free numbers */
-
-/* The part of the directory that has a page's entry. */
-static unsigned int hwtw_dir_part(u32 page)
-{
-	return __fls(page + BIT(HWTW_DIR_FIRST)) - HWTW_DIR_FIRST;
-}
-
-static u64 *hwtw_dir_entry(const struct hwtw_wheel *w, u32 page)
-{
-	unsigned long n = page + BIT(HWTW_DIR_FIRST);
-	unsigned long k = __fls(n);
-
-	return &w->dir[k - HWTW_DIR_FIRST][n ^ BIT(k)];
-}
-
-static struct hwtw_page *hwtw_entry_page(u64 entry)
-{
-	return (struct hwtw_page *)(unsigned long)entry;
-}
-
-/* The place 0 is the page's own. It looks like a slot that is not to be found. */
-static struct hwtw_slot *hwtw_page_slot(const struct hwtw_page *page, u32 place)
-{
-	return (struct hwtw_slot *)page + place;
-}
-
-/* The slot with an index that there is, or was: NULL if the page was freed. */
-static struct hwtw_slot *hwtw_slot(const struct hwtw_wheel *w, u32 index)
-{
-	u64 entry = *hwtw_dir_entry(w, index >> HWTW_PLACE_BITS);
-
-	if (unlikely(entry & 1))
-		return NULL;
-	return hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
-}
 
 /* Find the slot of a live timer that no reader holds. Any id will do. */
 static __always_inline bool hwtw_find(const struct hwtw_wheel *w, u64 id, struct hwtw_slot **slot)
@@ -348,45 +289,6 @@ static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slo
  * Logs
  */
 
-/* The chunk of a claim. A position behind a claim may be behind its chunk. */
-static struct hwtw_chunk *hwtw_chunk_of(const struct hwtw_claim *claim)
-{
-	return (struct hwtw_chunk *)((unsigned long)claim & ~(HWTW_CHUNK_BYTES - 1UL));
-}
-
-/* Behind the last claim of a chunk. */
-static struct hwtw_claim *hwtw_chunk_last(struct hwtw_chunk *chunk)
-{
-	return chunk->claim + HWTW_CHUNK_CLAIMS;
-}
-
-/* Behind the last claim of some chunk, or NULL. */
-static bool hwtw_chunk_end(const struct hwtw_claim *pos)
-{
-	return !((unsigned long)pos & (HWTW_CHUNK_BYTES - 1));
-}
-
-static bool hwtw_log_empty(const struct hwtw_log *log)
-{
-	return log->head == log->tail;
-}
-
-static struct hwtw_chunk *hwtw_chunk_get(struct hwtw_wheel *w)
-{
-	struct hwtw_chunk *chunk = w->pool;
-
-	w->pool = chunk->link;
-	w->pool_chunks--;
-	return chunk;
-}
-
-static void hwtw_chunk_put(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
-{
-	chunk->link = w->pool;
-	w->pool = chunk;
-	w->pool_chunks++;
-}
-
 /* Make room at the end of a log. Returns true if it was empty. */
 static bool hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
 {
@@ -427,52 +329,6 @@ static void hwtw_log_prepend(struct hwtw_wheel *w, struct hwtw_log *log, struct 
 	w->claims++;
 }
 
-/* The chunk that a sweep writes to was read from, to its end or not. */
-static void hwtw_sweep_overtaken(struct hwtw_wheel *w, struct hwtw_log *log, bool whole)
-{
-	if (whole) {
-		/* What follows is the next chunk to read, if there is one. */
-		w->sweep.write = log->head ? hwtw_chunk_of(log->head) : NULL;
-		w->sweep.read = w->sweep.write;
-		w->sweep.out = log->head;
-	} else if (w->sweep.out < log->head) {
-		w->sweep.out = log->head;
-	}
-}
-
-/* Drop @nr claims, all of them in the first chunk. */
-static void hwtw_log_consume(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int nr)
-{
-	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
-	bool whole = true;
-
-	log->head += nr;
-	w->claims -= nr;
-	if (hwtw_log_empty(log)) {
-		log->head = NULL;
-		log->tail = NULL;
-	} else if (hwtw_chunk_end(log->head)) {
-		log->head = chunk->link->claim;
-	} else {
-		whole = false;
-	}
-	if (log == &w->log[w->sweep.log] && w->sweep.write == chunk)
-		hwtw_sweep_overtaken(w, log, whole);
-	if (whole)
-		hwtw_chunk_put(w, chunk);
-}
-
-/* The number of claims up to the end of the first chunk, at most @max. */
-static unsigned int hwtw_log_first(const struct hwtw_log *log, unsigned int max)
-{
-	struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
-	const struct hwtw_claim *end = hwtw_chunk_last(chunk);
-
-	if (hwtw_chunk_of(log->tail - 1) == chunk)
-		end = log->tail;
-	return min_t(unsigned int, end - log->head, max);
-}
-
 /* Look up the slots of the first claims, and have them fetched. */
 static unsigned int hwtw_log_gather(const struct hwtw_wheel *w, const struct hwtw_log *log,
 				    struct hwtw_slot **slot, unsigned int max)
@@ -487,18 +343,6 @@ static unsigned int hwtw_log_gather(const struct hwtw_wheel *w, const struct hwt
 	return nr;
 }
 
-static bool hwtw_claim_valid(const struct hwtw_slot *slot, const struct hwtw_claim *claim)
-{
-	return likely(slot) && slot->seq == claim->seq;
-}
-
-static u32 hwtw_seq_next(struct hwtw_wheel *w)
-{
-	if (unlikely(++w->seq == HWTW_SEQ_NONE))
-		w->seq = 1;
-	return w->seq;
-}
-
 /*
  * Buckets
  */
@@ -507,17 +351,6 @@ static u32 hwtw_seq_next(struct hwtw_wheel *w)
 static u32 hwtw_bucket(unsigned int level, u64 tick)
 {
 	return level * HWTW_ROW + ((tick >> (level * HWTW_LEVEL_BITS)) & (HWTW_ROW - 1));
-}
-
-/* The word of the bitmap that has a bucket's bit. */
-static u64 *hwtw_bucket_word(struct hwtw_wheel *w, u32 bucket)
-{
-	return &w->bitmap[bucket / HWTW_ROW][bucket / HWTW_LEVEL_SIZE % 2];
-}
-
-static u64 hwtw_bucket_bit(u32 bucket)
-{
-	return BIT_ULL(bucket % HWTW_LEVEL_SIZE);
 }
 
 /* The tick from which on a bucket may be drained in advance. */
@@ -560,12 +393,6 @@ static __always_inline void hwtw_place(struct hwtw_wheel *w, struct hwtw_claim c
 		level++;
 	hwtw_bucket_append(w, hwtw_bucket(level, claim.tick), claim);
 	w->claims++;
-}
-
-/* A bucket has no claims any more. */
-static void hwtw_bucket_done(struct hwtw_wheel *w, u32 bucket)
-{
-	*hwtw_bucket_word(w, bucket) &= ~hwtw_bucket_bit(bucket);
 }
 
 /*
@@ -637,27 +464,6 @@ static bool hwtw_late_less(struct rb_node *a, const struct rb_node *b)
 	return x->index < y->index;
 }
 
-static struct hwtw_late *hwtw_late_first(const struct hwtw_wheel *w)
-{
-	return rb_entry_safe(rb_first_cached(&w->late), struct hwtw_late, node);
-}
-
-static struct hwtw_late *hwtw_late_get(struct hwtw_wheel *w)
-{
-	struct hwtw_late *late = w->late_spare;
-
-	w->late_spare = late->link;
-	w->late_spares--;
-	return late;
-}
-
-static void hwtw_late_put(struct hwtw_wheel *w, struct hwtw_late *late)
-{
-	late->link = w->late_spare;
-	w->late_spare = late;
-	w->late_spares++;
-}
-
 static void hwtw_late_add(struct hwtw_wheel *w, struct hwtw_claim claim)
 {
 	struct hwtw_late *late = hwtw_late_get(w);
@@ -665,13 +471,6 @@ static void hwtw_late_add(struct hwtw_wheel *w, struct hwtw_claim claim)
 	late->claim = claim;
 	rb_add_cached(&late->node, &w->late, hwtw_late_less);
 	w->nr_late++;
-}
-
-static void hwtw_late_del(struct hwtw_wheel *w, struct hwtw_late *late)
-{
-	rb_erase_cached(&late->node, &w->late);
-	hwtw_late_put(w, late);
-	w->nr_late--;
 }
 
 static noinline struct hwtw_late *hwtw_late_find(const struct hwtw_wheel *w,
@@ -1337,339 +1136,6 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
 	}
 }
 
-/*
- * Stale claims
- */
-
-/* From above, as claims move: those of a level are swept before they can get to the next. */
-static void hwtw_sweep_next_log(struct hwtw_wheel *w)
-{
-	w->sweep.read = NULL;
-	w->sweep.write = NULL;
-	if (w->sweep.log)
-		w->sweep.log--;
-	else
-		w->sweep.active = false;
-}
-
-/*
- * Read one chunk of the log being swept and move its valid claims to the front
- * of the log. What is left open behind them, up to the next chunk to read, is
- * filled with claims of nobody, so that others can read the log at any time.
- * Returns false if the log had none.
- */
-static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
-{
-	struct hwtw_claim nobody = { .seq = HWTW_SEQ_NONE };
-	struct hwtw_log *log = &w->log[w->sweep.log];
-	struct hwtw_claim *begin, *in, *end, *out;
-	struct hwtw_chunk *chunk;
-	bool last;
-
-	if (hwtw_log_empty(log)) {
-		hwtw_sweep_next_log(w);
-		return false;
-	}
-	/* It will be moved like any other. */
-	nobody.tick = log->head->tick;
-	if (!w->sweep.read) {
-		w->sweep.read = hwtw_chunk_of(log->head);
-		w->sweep.write = w->sweep.read;
-		w->sweep.out = log->head;
-	}
-	chunk = w->sweep.read;
-	begin = w->sweep.out;
-	out = begin;
-	in = begin;
-	if (w->sweep.write != chunk) {
-		in = chunk->claim;
-		w->claims -= hwtw_chunk_last(w->sweep.write) - out;
-	}
-	last = hwtw_chunk_of(log->tail - 1) == chunk;
-	end = last ? log->tail : hwtw_chunk_last(chunk);
-
-	w->claims -= end - in;
-	for (; in < end; in++) {
-		struct hwtw_slot *slot = hwtw_slot(w, in->index);
-
-		if (!hwtw_claim_valid(slot, in)) {
-			w->dropped++;
-			continue;
-		}
-		/* Its number would be given again before long. */
-		if (unlikely(w->seq - slot->seq > HWTW_SWEEP_SEQS / 2)) {
-			slot->seq = hwtw_seq_next(w);
-			in->seq = slot->seq;
-		}
-		if (w->sweep.write != chunk && hwtw_chunk_end(out)) {
-			w->sweep.write = chunk;
-			out = chunk->claim;
-		}
-		*out++ = *in;
-		w->claims++;
-	}
-	w->sweep.out = out;
-
-	if (w->sweep.write != chunk) {
-		w->sweep.write->link = chunk->link;
-		hwtw_chunk_put(w, chunk);
-	}
-	if (!last) {
-		w->sweep.read = w->sweep.write->link;
-		w->claims += hwtw_chunk_last(w->sweep.write) - out;
-		/* Unless it is filled already. */
-		if (out != begin || w->sweep.write == chunk) {
-			for (; out < hwtw_chunk_last(w->sweep.write); out++)
-				*out = nobody;
-		}
-		return true;
-	}
-	/* A tail is never at the start of a chunk, and only the first chunk can be let go. */
-	if (out == w->sweep.write->claim && w->sweep.write != hwtw_chunk_of(log->head)) {
-		*out++ = nobody;
-		w->claims++;
-	}
-	log->tail = out;
-	if (hwtw_log_empty(log)) {
-		log->head = NULL;
-		log->tail = NULL;
-		hwtw_chunk_put(w, w->sweep.write);
-		if (w->sweep.log != HWTW_UNREAD)
-			hwtw_bucket_done(w, w->sweep.log);
-	}
-	hwtw_sweep_next_log(w);
-	return true;
-}
-
-/*
- * Memory
- */
-
-/* Chunks that can hold so many claims, however they spread over the logs. */
-static u32 hwtw_chunks_for(u32 claims)
-{
-	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
-}
-
-static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int chunks)
-{
-	if (!w->sweep.active) {
-		w->sweep.active = true;
-		w->sweep.log = HWTW_UNREAD;
-		w->sweep.read = NULL;
-		w->sweep.seq = w->seq;
-	}
-	while (w->sweep.active && chunks)
-		chunks -= hwtw_sweep_chunk(w);
-}
-
-/* There are so many chunks now: the most claims for which hwtw_chunks_for() says as many. */
-static void hwtw_chunks_set(struct hwtw_wheel *w, u32 chunks)
-{
-	u32 spare = chunks - min(chunks, HWTW_CHUNK_SLACK);
-
-	w->chunks = chunks;
-	if (spare >= HWTW_LOGS + HWTW_LOGS / HWTW_CHUNK_CLAIMS)
-		w->room = (spare - HWTW_LOGS + 1) * HWTW_CHUNK_CLAIMS - 1;
-	else
-		w->room = spare - (spare + 1) / (HWTW_CHUNK_CLAIMS + 1);
-}
-
-/* Drop up to so many chunks of a log. Returns how many more there might be. */
-static unsigned int hwtw_log_drop(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int chunks)
-{
-	for (; chunks && !hwtw_log_empty(log); chunks--) {
-		unsigned int nr = hwtw_log_first(log, HWTW_CHUNK_CLAIMS);
-
-		w->dropped += nr;
-		hwtw_log_consume(w, log, nr);
-	}
-	return chunks;
-}
-
-/* Drop all claims, since none is valid, up to so many chunks of them. */
-static noinline void hwtw_drop(struct hwtw_wheel *w, unsigned int chunks)
-{
-	unsigned int i;
-
-	chunks = hwtw_log_drop(w, &w->log[HWTW_UNREAD], chunks);
-	for (i = 0; i < 2 * HWTW_LEVELS; i++) {
-		u64 *word = &w->bitmap[i / 2][i % 2];
-
-		while (*word) {
-			u32 bucket = i * HWTW_LEVEL_SIZE + __ffs64(*word);
-
-			chunks = hwtw_log_drop(w, &w->log[bucket], chunks);
-			if (!hwtw_log_empty(&w->log[bucket]))
-				return;
-			hwtw_bucket_done(w, bucket);
-		}
-	}
-}
-
-static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
-{
-	unsigned int trim = HWTW_TRIM_CHUNKS;
-	u32 chunks = w->chunks;
-
-	for (; chunks > keep && w->pool && trim; chunks--, trim--)
-		kfree(hwtw_chunk_get(w));
-	hwtw_chunks_set(w, chunks);
-	while (w->late_spares > HWTW_LATE_KEEP && trim--)
-		kfree(hwtw_late_get(w));
-}
-
-/**
- * hwtw_wheel_tidy - keep memory in bounds
- * @w: the wheel
- * @arms: operations since the last call that may have added claims
- * @others: other operations since the last call
- *
- * Looks for stale claims if there are too many, in proportion to the
- * operations, and gives back what is not needed any more.
- *
- * Return: true if the last timer is gone and its memory not yet: call again.
- */
-bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int others)
-{
-	u32 valid = hwtw_valid(w);
-	unsigned int slow = HWTW_SWEEP_OPS;
-	u32 keep;
-
-	if (w->claims / HWTW_SWEEP_LAST_RATIO > valid)
-		slow = HWTW_SWEEP_LAST;
-	if (!valid)
-		hwtw_drop(w, HWTW_TRIM_CHUNKS);
-	else if (w->sweep.active ||
-		 w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
-		 w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)
-		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / slow);
-	keep = hwtw_chunks_for(hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
-	hwtw_trim(w, keep);
-	return !valid && (w->claims || w->chunks > keep);
-}
-
-/**
- * hwtw_wheel_need - what is missing for some operations
- * @w: the wheel
- * @arms: timers that may be armed
- * @rearms: timers that may be re-armed
- * @need: what is missing
- *
- * Return: 1 if something is missing, 0 if nothing is, -ENOSPC if no page can
- * be added any more.
- */
-int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
-		    struct hwtw_need *need)
-{
-	u32 claims = hwtw_claims_max(w) + arms + rearms;
-
-	if (!hwtw_wheel_short(w, arms, rearms))
-		return 0;
-	memset(need, 0, sizeof(*need));
-	if (claims > w->room)
-		need->chunks = hwtw_chunks_for(claims) - w->chunks +
-			       min(claims / HWTW_CHUNK_CLAIMS, HWTW_CHUNK_ASK);
-	if (w->late_wanted)
-		need->late = HWTW_LATE_ASK;
-	if (w->free_slots < arms) {
-		need->pages = DIV_ROUND_UP(arms - w->free_slots, HWTW_PAGE_SLOTS);
-		if (w->free_page == HWTW_ENTRY_END) {
-			unsigned int part = hwtw_dir_part(w->nr_pages);
-
-			if (w->nr_pages == HWTW_PAGES_MAX)
-				return -ENOSPC;
-			if (!w->dir[part])
-				need->dir = BIT(part + HWTW_DIR_FIRST);
-		}
-	}
-	return 1;
-}
-
-/**
- * hwtw_wheel_give_chunk - add a chunk to the pool
- * @w: the wheel
- * @chunk: memory of kmalloc()
- */
-void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
-{
-	hwtw_chunk_put(w, chunk);
-	hwtw_chunks_set(w, w->chunks + 1);
-}
-
-/**
- * hwtw_wheel_give_late - add a node for a late timer
- * @w: the wheel
- * @late: memory of kmalloc()
- */
-void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late)
-{
-	hwtw_late_put(w, late);
-	w->late_wanted = false;
-}
-
-/**
- * hwtw_wheel_give_dir - add a part of the page directory
- * @w: the wheel
- * @part: memory of kvcalloc()
- * @entries: &struct hwtw_need.dir
- *
- * Return: false if it is not needed any more.
- */
-bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries)
-{
-	unsigned int nr = __fls(entries) - HWTW_DIR_FIRST;
-
-	if (w->dir[nr])
-		return false;
-	w->dir[nr] = part;
-	return true;
-}
-
-/**
- * hwtw_wheel_give_page - add a page of slots
- * @w: the wheel
- * @page: memory of kmalloc(), aligned to its size
- *
- * Return: false if there is no room for it in the directory.
- */
-bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
-{
-	u32 nr = w->free_page;
-	u64 *entry;
-	u32 gen = 1;
-	int i;
-
-	if (nr != HWTW_ENTRY_END) {
-		entry = hwtw_dir_entry(w, nr);
-		gen = HWTW_ENTRY_GEN(*entry);
-		w->free_page = HWTW_ENTRY_NEXT(*entry);
-	} else {
-		nr = w->nr_pages;
-		if (nr == HWTW_PAGES_MAX || !w->dir[hwtw_dir_part(nr)])
-			return false;
-		entry = hwtw_dir_entry(w, nr);
-		w->nr_pages++;
-	}
-	*entry = (unsigned long)page;
-	page->nr = nr;
-	page->used = 0;
-	page->free_first = 1;
-	page->free_last = HWTW_PAGE_SLOTS;
-	page->worn = false;
-	page->key = HWTW_KEY_HIDDEN;
-	page->seq = 0;
-	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
-		page->slot[i].next_free = i + 2;
-		page->slot[i].key = HWTW_KEY(gen, HWTW_SLOT_FREE);
-		page->slot[i].seq = 0;
-	}
-	list_add_tail(&page->node, &w->partial);
-	w->free_slots += HWTW_PAGE_SLOTS;
-	w->pages++;
-	return true;
-}
-
 /**
  * hwtw_wheel_init - make an empty wheel
  * @w: zeroed memory
@@ -1692,59 +1158,4 @@ void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now)
 	w->free_page = HWTW_ENTRY_END;
 	w->late = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&w->partial);
-}
-
-/**
- * hwtw_wheel_destroy - free all memory of a wheel
- * @w: the wheel
- * @budget: most pieces of memory to free
- *
- * Return: true if it has to be called again.
- */
-bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget)
-{
-	struct hwtw_late *late;
-	unsigned int i;
-
-	for (; w->nr_pages; w->nr_pages--) {
-		u64 entry = *hwtw_dir_entry(w, w->nr_pages - 1);
-
-		if (!budget--)
-			return true;
-		if (!(entry & 1))
-			kfree(hwtw_entry_page(entry));
-	}
-	for (i = 0; i < HWTW_LOGS; i++) {
-		struct hwtw_log *log = &w->log[i];
-
-		while (!hwtw_log_empty(log)) {
-			struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
-
-			if (!budget--)
-				return true;
-			if (chunk == hwtw_chunk_of(log->tail - 1))
-				log->head = log->tail;
-			else
-				log->head = chunk->link->claim;
-			kfree(chunk);
-		}
-	}
-	while (w->pool) {
-		if (!budget--)
-			return true;
-		kfree(hwtw_chunk_get(w));
-	}
-	while ((late = hwtw_late_first(w))) {
-		if (!budget--)
-			return true;
-		hwtw_late_del(w, late);
-	}
-	while (w->late_spare) {
-		if (!budget--)
-			return true;
-		kfree(hwtw_late_get(w));
-	}
-	for (i = 0; i < HWTW_DIR_PARTS; i++)
-		kvfree(w->dir[i]);
-	return false;
 }

@@ -3,6 +3,7 @@
  * hwtw: memory of the wheel: chunks, pages, ids, stale claims
  */
 #include "../hwtw_wheel.c"
+#include "../hwtw_memory.c"
 
 #include <linux/mm.h>
 #include <linux/module.h>

@@ -11,6 +11,7 @@
  * operations are done again.
  */
 #include "../hwtw_wheel.c"
+#include "../hwtw_memory.c"
 
 #include <linux/module.h>
 #include <linux/prandom.h>

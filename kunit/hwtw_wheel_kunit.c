@@ -6,6 +6,7 @@
  * names the bug, as other wheels had it.
  */
 #include "../hwtw_wheel.c"
+#include "../hwtw_memory.c"
 
 #include <linux/module.h>
 #include "hwtw_kunit.h"
