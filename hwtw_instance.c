@@ -106,10 +106,11 @@ static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 		/*
 		 * Go on as soon as others had as much time. A time that has
 		 * passed would not do: the timer core would come back at once,
-		 * before other timers and without leaving the softirq.
+		 * before other timers and without leaving the softirq. Time may
+		 * have jumped meanwhile.
 		 */
 		end = hwtw_now(cpu->hwtw);
-		hwtw_cpu_program(cpu, end + max(end - begin, 1ULL));
+		hwtw_cpu_program(cpu, end + clamp_t(u64, end - begin, 1, NSEC_PER_MSEC));
 	}
 	hwtw_cpu_unlock(cpu);
 	return HRTIMER_NORESTART;
