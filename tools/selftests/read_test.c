@@ -404,6 +404,27 @@ TEST_F(dev, order_in_tick)
 	}
 }
 
+/* Guards against a batch that goes on arming on the wheel of a timer it cancelled. */
+TEST_F(dev, order_in_tick_behind_cancel)
+{
+	struct hwtw_event ev[2];
+	struct hwtw_op op[3];
+	uint64_t id, deadline;
+
+	ASSERT_EQ(0, pin_to(1));
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 0, &id));
+	ASSERT_EQ(0, pin_to(0));
+	deadline = now_ns() + 20 * TICK;
+	op[0] = id_op(HWTW_OP_CANCEL, id);
+	op[1] = arm_op(deadline, HWTW_TIMER_ABS, 1);
+	op[2] = arm_op(deadline, HWTW_TIMER_ABS, 2);
+	ASSERT_EQ(0, hwtw_submit(self->fd, op, 3, NULL));
+	sleep_ns(40 * TICK);
+	ASSERT_EQ(2, take_all(self->fd, ev, 2));
+	EXPECT_EQ(1, ev[0].user_data);
+	EXPECT_EQ(2, ev[1].user_data);
+}
+
 /* Guards against a far deadline's cascades turning its tick round (D-27). */
 TEST_F(dev, order_in_tick_cascade)
 {
