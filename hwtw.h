@@ -329,16 +329,20 @@ static inline bool hwtw_wheel_short(const struct hwtw_wheel *w, unsigned int arm
 	       w->late_wanted;
 }
 
+/* Whether stale claims are being looked for, or have to be. */
+static inline bool hwtw_sweep_wanted(const struct hwtw_wheel *w)
+{
+	return w->sweep.active ||
+	       w->claims > (HWTW_STALE_RATIO + 1) * hwtw_valid(w) + HWTW_STALE_MIN ||
+	       w->seq - w->sweep.seq > HWTW_SWEEP_SEQS;
+}
+
 /* Whether hwtw_wheel_tidy() has something to do. */
 static inline bool hwtw_wheel_untidy(const struct hwtw_wheel *w)
 {
-	u32 valid = hwtw_valid(w);
-
-	if (unlikely(!valid))
+	if (unlikely(!hwtw_valid(w)))
 		return w->claims || w->room > hwtw_claims_max(w) + HWTW_CHUNK_KEEP;
-	return w->sweep.active ||
-	       w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
-	       w->seq - w->sweep.seq > HWTW_SWEEP_SEQS ||
+	return hwtw_sweep_wanted(w) ||
 	       w->room > hwtw_claims_max(w) + (HWTW_CHUNK_KEEP + 1) * HWTW_CHUNK_CLAIMS ||
 	       w->late_spares > HWTW_LATE_KEEP;
 }

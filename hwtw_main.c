@@ -91,6 +91,21 @@ static unsigned int hwtw_ops_touch(struct hwtw_op __user *uop, const struct hwtw
 	return i;
 }
 
+/* What an operation tells of its timer. Where there is no result it is what came in. */
+#define hwtw_timer_put(op, ut, label) do {					\
+	const struct hwtw_timer *_timer = &(op)->timer;				\
+	struct hwtw_timer __user *_ut = (ut);					\
+										\
+	unsafe_put_user(_timer->id, &_ut->id, label);				\
+	unsafe_put_user(_timer->state, &_ut->state, label);			\
+	if (unlikely((op)->opcode == HWTW_OP_QUERY)) {				\
+		unsafe_put_user(_timer->user_data, &_ut->user_data, label);	\
+		unsafe_put_user(_timer->time_ns, &_ut->time_ns, label);		\
+		unsafe_put_user(_timer->interval_ns, &_ut->interval_ns, label);	\
+		unsafe_put_user(_timer->flags, &_ut->flags, label);		\
+	}									\
+} while (0)
+
 /* Write the results of operations. Returns the number of those for which it worked. */
 static unsigned int hwtw_ops_report(struct hwtw_op __user *uop, const struct hwtw_op *op,
 				    unsigned int nr)
@@ -100,16 +115,8 @@ static unsigned int hwtw_ops_report(struct hwtw_op __user *uop, const struct hwt
 	if (!user_write_access_begin(uop, nr * sizeof(*uop)))
 		return 0;
 	for (i = 0; i < nr; i++) {
-		/* Where there is no result it is what came in. */
 		unsafe_put_user(op[i].result, &uop[i].result, fault);
-		unsafe_put_user(op[i].timer.id, &uop[i].timer.id, fault);
-		unsafe_put_user(op[i].timer.state, &uop[i].timer.state, fault);
-		if (likely(op[i].opcode != HWTW_OP_QUERY))
-			continue;
-		unsafe_put_user(op[i].timer.user_data, &uop[i].timer.user_data, fault);
-		unsafe_put_user(op[i].timer.time_ns, &uop[i].timer.time_ns, fault);
-		unsafe_put_user(op[i].timer.interval_ns, &uop[i].timer.interval_ns, fault);
-		unsafe_put_user(op[i].timer.flags, &uop[i].timer.flags, fault);
+		hwtw_timer_put(&op[i], &uop[i].timer, fault);
 	}
 fault:
 	user_write_access_end();
@@ -194,20 +201,11 @@ fault:
 	return -EFAULT;
 }
 
-static int hwtw_timer_put(const struct hwtw_op *op, struct hwtw_timer __user *arg)
+static int hwtw_op_report(const struct hwtw_op *op, struct hwtw_timer __user *arg)
 {
-	const struct hwtw_timer *timer = &op->timer;
-
 	if (!user_write_access_begin(arg, sizeof(*arg)))
 		return -EFAULT;
-	unsafe_put_user(timer->id, &arg->id, fault);
-	unsafe_put_user(timer->state, &arg->state, fault);
-	if (op->opcode == HWTW_OP_QUERY) {
-		unsafe_put_user(timer->user_data, &arg->user_data, fault);
-		unsafe_put_user(timer->time_ns, &arg->time_ns, fault);
-		unsafe_put_user(timer->interval_ns, &arg->interval_ns, fault);
-		unsafe_put_user(timer->flags, &arg->flags, fault);
-	}
+	hwtw_timer_put(op, arg, fault);
 	user_write_access_end();
 	return 0;
 
@@ -228,7 +226,7 @@ static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user 
 	hwtw_run_ops(hwtw, &op, 1);
 	if (op.result)
 		return op.result;
-	err = hwtw_timer_put(&op, arg);
+	err = hwtw_op_report(&op, arg);
 	if (unlikely(err))
 		hwtw_ops_undo(hwtw, &op, 1);
 	return err;
@@ -378,6 +376,9 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (!taken) {
 			if (total)
 				break;
+			/* hwtw_take() gives up for it: so has this loop to. */
+			if (fatal_signal_pending(current))
+				return -ERESTARTSYS;
 			if (file->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT)
 				return -EAGAIN;
 			if (wait_event_interruptible_exclusive(hwtw->wait, hwtw_readable(hwtw)))

@@ -232,9 +232,7 @@ bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int other
 		slow = HWTW_SWEEP_LAST;
 	if (!valid)
 		hwtw_drop(w, HWTW_TRIM_CHUNKS);
-	else if (w->sweep.active ||
-		 w->claims > (HWTW_STALE_RATIO + 1) * valid + HWTW_STALE_MIN ||
-		 w->seq - w->sweep.seq > HWTW_SWEEP_SEQS)
+	else if (hwtw_sweep_wanted(w))
 		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / slow);
 	keep = hwtw_chunks_for(hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
 	hwtw_trim(w, keep);

@@ -396,11 +396,11 @@ static __always_inline void hwtw_place(struct hwtw_wheel *w, struct hwtw_claim c
 }
 
 /*
- * The first bucket with claims, its level and its first tick. Or the bucket
- * that has to be drained before it, though it may have none any more, since the
- * window is not open. U64_MAX as the tick if there is nothing.
+ * The first tick of the first bucket with claims, and its level. Or of the
+ * bucket that has to be drained before it, though it may have none any more,
+ * since the window is not open. U64_MAX if there is nothing.
  */
-static u32 hwtw_bucket_next(const struct hwtw_wheel *w, unsigned int *level, u64 *start)
+static u64 hwtw_bucket_next(const struct hwtw_wheel *w, unsigned int *level)
 {
 	unsigned int n;
 
@@ -408,23 +408,22 @@ static u32 hwtw_bucket_next(const struct hwtw_wheel *w, unsigned int *level, u64
 		unsigned int shift = n * HWTW_LEVEL_BITS;
 		u64 window = w->clk >> (shift + HWTW_LEVEL_BITS);
 		u64 bits = w->bitmap[n][window % 2];
+		u64 start = window << (shift + HWTW_LEVEL_BITS);
 
 		*level = n;
 		if (!bits) {
 			bits = w->bitmap[n][++window % 2];
 			if (!bits)
 				continue;
-			*start = window << (shift + HWTW_LEVEL_BITS);
-			if (w->end[n] <= *start) {
+			start = window << (shift + HWTW_LEVEL_BITS);
+			if (w->end[n] <= start) {
 				++*level;
-				return hwtw_bucket(n + 1, *start);
+				return start;
 			}
 		}
-		*start = window << (shift + HWTW_LEVEL_BITS) | (u64)__ffs64(bits) << shift;
-		return hwtw_bucket(n, *start);
+		return start | (u64)__ffs64(bits) << shift;
 	}
-	*start = U64_MAX;
-	return HWTW_LOGS;
+	return U64_MAX;
 }
 
 /* The window of a level that begins with @start is open. */
@@ -920,7 +919,7 @@ bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
 
 	now >>= w->shift;
 	for (;;) {
-		hwtw_bucket_next(w, &level, &w->next);
+		w->next = hwtw_bucket_next(w, &level);
 		w->wake = w->next;
 		if (w->next > now)
 			break;
@@ -930,7 +929,7 @@ bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
 	}
 	hwtw_clock(w, now);
 	wake = hwtw_prepare(w, budget);
-	hwtw_bucket_next(w, &level, &w->next);
+	w->next = hwtw_bucket_next(w, &level);
 	w->wake = min(w->next, wake);
 	/* A bucket further away, behind windows without any. */
 	if (level && w->next != U64_MAX && w->pending >= HWTW_EARLY_MIN &&
