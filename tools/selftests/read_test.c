@@ -1567,15 +1567,18 @@ TEST_F(dev, periodic_edge)
 {
 	int ep = epoll_with(self->fd, EPOLLIN | EPOLLET), i;
 	struct hwtw_timer t = { .interval_ns = 2 * TICK };
-	struct hwtw_event ev[2];
+	struct hwtw_event ev;
 
 	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
 		SKIP(return, "no periodic timers");
 	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
 	for (i = 0; i < 20; i++) {
 		EXPECT_EQ(1, epoll_events(ep, 20000));
-		ASSERT_EQ(1, take(self->fd, ev, 2));
-		EXPECT_LE(ev[0].expires_ns, now_ns());
+		ASSERT_EQ(1, take(self->fd, &ev, 1));
+		/* A slow machine may have the next period before the read ends. */
+		do
+			EXPECT_LE(ev.expires_ns, now_ns());
+		while (take(self->fd, &ev, 1) == 1);
 	}
 }
 

@@ -198,6 +198,83 @@ struct hwtw_submit {
 };
 
 /**
+ * struct hwtw_list - walk all live timers in pieces
+ * @timers: address of an array of &struct hwtw_timer, which is filled in
+ * @nr: room in the array; out: timers reported
+ * @flags: HWTW_LIST_CANCEL or 0
+ * @cursor: 0 begins a walk; out: where the next call goes on, to be handed
+ *	back as it is. 0 once the walk is over: the last call reports no timer.
+ *
+ * A call fills the array as long as there are timers. Each that lives through
+ * the whole walk is reported exactly once; those armed, cancelled or read
+ * meanwhile are or are not. A timer is reported as HWTW_IOC_QUERY would, with
+ * its deadline and HWTW_TIMER_ABS, so that it can be armed as it stands. If
+ * memory of @timers turns out to be bad, @nr and @cursor tell how far the call
+ * came and the rest of the timers are as they were.
+ */
+struct hwtw_list {
+	__u64 timers;
+	__u32 nr;
+	__u32 flags;
+	__u64 cursor;
+};
+
+/* HWTW_LIST_CANCEL - cancel what is reported: stop, and hand back what had not fired */
+#define HWTW_LIST_CANCEL	(1U << 0)
+
+/**
+ * struct hwtw_stats - counters of an instance
+ * @armed: out: timers armed
+ * @rearmed: out: times a timer was re-armed
+ * @cancelled: out: timers cancelled
+ * @cancelled_pending: out: those of them that had not expired
+ * @withdrawn: out: records that were unread when their timer was cancelled or
+ *	re-armed
+ * @expired: out: expiries
+ * @delivered: out: records read
+ * @completed: out: timers that are gone because their last record was read:
+ *	all one-shot ones
+ * @overruns: out: sum of &struct hwtw_event.overruns of the records read
+ * @pending: out: timers that have not expired
+ * @unread: out: timers that expired and whose record was not read yet
+ * @cascaded: out: claims moved from bucket to bucket
+ * @dropped: out: stale claims dropped
+ * @runs: out: times an interrupt looked for expired timers
+ * @longest_run_ns: out: the longest one of them
+ * @lag_ticks: out: how far expiry is behind the clock now, at most
+ * @late_ticks: out: ticks from the deadline tick to the expiry, at worst
+ * @memory: out: bytes of kernel memory of the instance
+ *
+ * At any moment
+ *
+ *	armed = cancelled + completed + pending + unread
+ *	expired = withdrawn + delivered + unread
+ *
+ * The same values are in /proc/PID/fdinfo/FD, one on a line, with "hwtw-"
+ * before the name.
+ */
+struct hwtw_stats {
+	__u64 armed;
+	__u64 rearmed;
+	__u64 cancelled;
+	__u64 cancelled_pending;
+	__u64 withdrawn;
+	__u64 expired;
+	__u64 delivered;
+	__u64 completed;
+	__u64 overruns;
+	__u64 pending;
+	__u64 unread;
+	__u64 cascaded;
+	__u64 dropped;
+	__u64 runs;
+	__u64 longest_run_ns;
+	__u64 lag_ticks;
+	__u64 late_ticks;
+	__u64 memory;
+};
+
+/**
  * struct hwtw_event - one record of read(2)
  * @user_data: &struct hwtw_timer.user_data of the timer
  * @id: id of the timer
@@ -288,5 +365,20 @@ struct hwtw_event {
  * operations are in their result.
  */
 #define HWTW_IOC_SUBMIT		_IOWR(HWTW_IOC_TYPE, 0x06, struct hwtw_submit)
+
+/**
+ * HWTW_IOC_LIST - walk all live timers, see &struct hwtw_list
+ *
+ * Errors: EINVAL (flags, a cursor that no call gave), EFAULT, EINTR (a signal
+ * that kills the caller).
+ */
+#define HWTW_IOC_LIST		_IOWR(HWTW_IOC_TYPE, 0x07, struct hwtw_list)
+
+/**
+ * HWTW_IOC_STATS - counters, see &struct hwtw_stats
+ *
+ * Errors: EFAULT.
+ */
+#define HWTW_IOC_STATS		_IOR(HWTW_IOC_TYPE, 0x08, struct hwtw_stats)
 
 #endif /* _UAPI_LINUX_HWTW_H */
