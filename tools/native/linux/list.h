@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef _NATIVE_LINUX_LIST_H
+#define _NATIVE_LINUX_LIST_H
+
+#include <native.h>
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *list)
+{
+	return list->next == list;
+}
+
+static inline void list_add(struct list_head *node, struct list_head *before)
+{
+	node->next = before->next;
+	node->prev = before;
+	before->next->prev = node;
+	before->next = node;
+}
+
+static inline void list_add_tail(struct list_head *node, struct list_head *behind)
+{
+	list_add(node, behind->prev);
+}
+
+/* No list is to be walked through a node that was removed. */
+static inline void list_del(struct list_head *node)
+{
+	node->next->prev = node->prev;
+	node->prev->next = node->next;
+	node->next = NULL;
+	node->prev = NULL;
+}
+
+static inline void list_move_tail(struct list_head *node, struct list_head *list)
+{
+	list_del(node);
+	list_add_tail(node, list);
+}
+
+#define list_entry(ptr, type, member)	container_of(ptr, type, member)
+#define list_first_entry(list, type, member) \
+	list_entry((list)->next, type, member)
+#define list_for_each_entry(pos, list, member)				\
+	for (pos = list_first_entry(list, __typeof__(*pos), member);	\
+	     &pos->member != (list);					\
+	     pos = list_first_entry(&pos->member, __typeof__(*pos), member))
+
+#endif
