@@ -1576,9 +1576,9 @@ TEST_F(dev, periodic_edge)
 		EXPECT_EQ(1, epoll_events(ep, 20000));
 		ASSERT_EQ(1, take(self->fd, &ev, 1));
 		/* A slow machine may have the next period before the read ends. */
-		do
+		do {
 			EXPECT_LE(ev.expires_ns, now_ns());
-		while (take(self->fd, &ev, 1) == 1);
+		} while (take(self->fd, &ev, 1) == 1);
 	}
 }
 
