@@ -18,6 +18,7 @@
 #include <linux/stddef.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <asm/ioctls.h>
 
 #include "hwtw.h"
 
@@ -338,12 +339,23 @@ static const struct hwtw_command hwtw_commands[] = {
 	HWTW_COMMAND(HWTW_IOC_SUBMIT, struct hwtw_submit, done, hwtw_ioc_submit),
 };
 
+/* FIONREAD, the same for all that can be read: bytes that a read would find. */
+static long hwtw_ioc_fionread(struct hwtw *hwtw, int __user *arg)
+{
+	const long most = INT_MAX / sizeof(struct hwtw_event);
+	long records = min(atomic_long_read(&hwtw->unread), most);
+
+	return put_user((int)(records * sizeof(struct hwtw_event)), arg);
+}
+
 static long hwtw_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const unsigned int size_mask = _IOC_SIZEMASK << _IOC_SIZESHIFT;
 	unsigned int nr = _IOC_NR(cmd);
 	const struct hwtw_command *command;
 
+	if (cmd == FIONREAD)
+		return hwtw_ioc_fionread(file->private_data, (int __user *)arg);
 	if (nr >= ARRAY_SIZE(hwtw_commands))
 		return -ENOIOCTLCMD;
 	command = &hwtw_commands[array_index_nospec(nr, ARRAY_SIZE(hwtw_commands))];

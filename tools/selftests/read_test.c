@@ -736,6 +736,31 @@ TEST_F(dev, epoll_oneshot)
 	EXPECT_EQ(1, epoll_events(ep, 0));
 }
 
+/* Guards against FIONREAD that says more or less than a read finds. */
+TEST_F(dev, fionread)
+{
+	struct hwtw_event ev[8];
+	uint64_t id[5];
+	int bytes = -1;
+
+	ASSERT_EQ(0, ioctl(self->fd, FIONREAD, &bytes));
+	EXPECT_EQ(0, bytes);
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 0, NULL));
+	ASSERT_EQ(0, arm_many(self->fd, 5, 0, 0, 0, id));
+	ASSERT_EQ(0, ioctl(self->fd, FIONREAD, &bytes));
+	EXPECT_EQ(5 * (int)EV, bytes);
+	ASSERT_EQ(HWTW_EXPIRED, hwtw_cancel(self->fd, id[1]));
+	ASSERT_EQ(0, ioctl(self->fd, FIONREAD, &bytes));
+	EXPECT_EQ(4 * (int)EV, bytes);
+	ASSERT_EQ(1, take(self->fd, ev, 1));
+	ASSERT_EQ(0, ioctl(self->fd, FIONREAD, &bytes));
+	EXPECT_EQ(3 * (int)EV, bytes);
+	EXPECT_EQ(bytes, read(self->fd, ev, sizeof(ev)));
+	ASSERT_EQ(0, ioctl(self->fd, FIONREAD, &bytes));
+	EXPECT_EQ(0, bytes);
+	EXPECT_EQ(-EFAULT, hwtw_call(self->fd, FIONREAD, NULL));
+}
+
 /* Guards against SIGIO not coming, or coming when it was not asked for. */
 TEST_F(dev, sigio)
 {

@@ -19,7 +19,9 @@
  * a tick of its own. Timers are armed, moved and cancelled by ioctl(2);
  * expiries are read back with read(2) as &struct hwtw_event records. poll(2),
  * epoll(7), select(2), O_NONBLOCK, O_ASYNC and io_uring reads work as on any
- * other descriptor. Timers live as long as any copy of the descriptor is open.
+ * other descriptor; FIONREAD tells how many bytes a read would find, or the
+ * most whole records that fit into an int if there are more. Timers live as
+ * long as any copy of the descriptor is open.
  *
  * All times are nanoseconds on the clock of the instance. A timer never fires
  * early, and at most one tick late plus the time the kernel needs to run the
