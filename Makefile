@@ -38,8 +38,11 @@ demo:				## a million timeouts in a VM; DEMO="ARGS", such as --help
 	@echo "hwtw: the demo runs in QEMU, on a CPU whose clock counts instructions" >&2
 	@$(tool) tools/vm/run --icount -- build/demo/demo $(DEMO)
 
-check:				## run all tests, most of them in VMs; STEPS="NAMES": some
+check:				## run the tests, most of them in VMs; STEPS="NAMES": some
 	@$(tool) tools/check $(STEPS)
+
+check-all:			## the same, and what takes minutes or kernels built for it
+	@$(tool) tools/check --all $(STEPS)
 
 bench:				## instructions and bytes per timer; BENCH="ARGS"
 	@$(tool) tools/vm/deps build vm
@@ -62,4 +65,4 @@ headers:
 		"\"apt-get install linux-headers-$(if $(filter file,$(origin KDIR)),$(release),amd64)\"" \
 		"or say where they are with KDIR=DIR" >&2; exit 2; }
 
-.PHONY: modules modules_install clean demo check bench vm-shell help headers
+.PHONY: modules modules_install clean demo check check-all bench vm-shell help headers
