@@ -363,8 +363,9 @@ struct hwtw_event {
 /**
  * HWTW_IOC_SUBMIT - many operations in one call
  *
- * Errors: EINVAL (nr above HWTW_BATCH_MAX), EFAULT, EINTR. Errors of single
- * operations are in their result.
+ * Errors: EINVAL (nr above HWTW_BATCH_MAX), ENOMEM (nothing was done), EFAULT,
+ * EINTR (a signal that kills the caller). Errors of single operations are in
+ * their result.
  */
 #define HWTW_IOC_SUBMIT		_IOWR(HWTW_IOC_TYPE, 0x06, struct hwtw_submit)
 
