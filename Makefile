@@ -44,6 +44,9 @@ check:				## run the tests, most of them in VMs; STEPS="NAMES": some
 check-all:			## the same, and what takes minutes or kernels built for it
 	@$(tool) tools/check --all $(STEPS)
 
+deb:				## build Debian packages into build/deb: DKMS, tools, library
+	@$(tool) tools/package/build
+
 bench:				## instructions and bytes per timer; BENCH="ARGS"
 	@$(tool) tools/vm/deps build vm
 	@$(MAKE) $(quiet) -C tools/bench O=$(CURDIR)/build/bench
@@ -65,4 +68,4 @@ headers:
 		"\"apt-get install linux-headers-$(if $(filter file,$(origin KDIR)),$(release),amd64)\"" \
 		"or say where they are with KDIR=DIR" >&2; exit 2; }
 
-.PHONY: modules modules_install clean demo check check-all bench vm-shell help headers
+.PHONY: modules modules_install clean demo check check-all deb bench vm-shell help headers
