@@ -14,6 +14,7 @@
 void *kmalloc(size_t size, int flags);
 void kfree(const void *p);
 void *kvcalloc(size_t n, size_t size, int flags);
+#define kvzalloc(size, flags)	kvcalloc(1, size, flags)
 void kvfree(const void *p);
 
 #endif
