@@ -1010,8 +1010,8 @@ static u64 model_start(struct model *m, unsigned int nr)
 	return tick;
 }
 
-/* A wheel from its beginning to its end. */
-static void model_life(struct model *m, unsigned int nr, unsigned int life)
+/* A new wheel; @nr chooses where its clock starts. */
+static void model_begin(struct model *m, unsigned int nr)
 {
 	static const unsigned int tidy[] = { 1, 1, 8, 64 };
 
@@ -1041,25 +1041,43 @@ static void model_life(struct model *m, unsigned int nr, unsigned int life)
 		m->w->seq = U32_MAX - 1 - model_below(m, MODEL_LIFE);
 	m->w->sweep.seq = m->w->seq;
 	m->seq = m->w->seq;
-	while (life-- && !m->failed) {
-		model_step(m);
-		m->step++;
-		if (!m->failed && (check <= 1 || !(m->step % check))) {
-			const char *why = hwtw_kunit_check(m->w);
+}
 
-			if (why)
-				model_fail(m, __LINE__, why);
-			model_query_all(m);
-		}
+/* An operation, and a look at what it did. */
+static void model_next(struct model *m)
+{
+	const char *why;
+
+	model_step(m);
+	m->step++;
+	if (m->failed || (check > 1 && m->step % check))
+		return;
+	why = hwtw_kunit_check(m->w);
+	if (why)
+		model_fail(m, __LINE__, why);
+	model_query_all(m);
+}
+
+/* What is broken is better not walked. */
+static void model_end(struct model *m)
+{
+	if (!m->failed)
+		hwtw_kunit_destroy(m->w);
+}
+
+/* A wheel from its beginning to its end. */
+static void model_life(struct model *m, unsigned int nr, unsigned int life)
+{
+	model_begin(m, nr);
+	while (life-- && !m->failed) {
+		model_next(m);
 		if (!(m->step % 256))
 			cond_resched();
 		/* Time is over. */
 		if (m->now == HWTW_TIME_MAX_NS && model_one_in(m, 200))
 			break;
 	}
-	/* What is broken is better not walked. */
-	if (!m->failed)
-		hwtw_kunit_destroy(m->w);
+	model_end(m);
 }
 
 static void hwtw_model(struct kunit *test)
