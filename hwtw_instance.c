@@ -35,6 +35,9 @@
 #define HWTW_RUN_BUDGET		1024
 #define HWTW_FREE_BUDGET	256
 
+/* Paid for by who arms, who is told by ENOMEM: no need to tell the log. */
+#define HWTW_GFP		(GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
+
 /* Live timers of all instances. */
 static atomic_long_t hwtw_total;
 
@@ -118,7 +121,7 @@ static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 
 static struct hwtw_cpu *hwtw_cpu_create(struct hwtw *hwtw, unsigned int nr)
 {
-	struct hwtw_cpu *cpu = kvzalloc(sizeof(*cpu), GFP_KERNEL_ACCOUNT);
+	struct hwtw_cpu *cpu = kvzalloc(sizeof(*cpu), HWTW_GFP);
 
 	if (!cpu)
 		return NULL;
@@ -167,7 +170,7 @@ struct hwtw_piece {
 static bool hwtw_pieces_alloc(struct hwtw_piece **list, unsigned int nr, size_t size)
 {
 	while (nr--) {
-		struct hwtw_piece *piece = kmalloc(size, GFP_KERNEL_ACCOUNT);
+		struct hwtw_piece *piece = kmalloc(size, HWTW_GFP);
 
 		if (!piece)
 			return false;
@@ -204,7 +207,7 @@ static int hwtw_cpu_refill(struct hwtw_cpu *cpu, const struct hwtw_need *need)
 		   hwtw_pieces_alloc(&lates, need->late, sizeof(struct hwtw_late)) &&
 		   hwtw_pieces_alloc(&pages, need->pages, sizeof(struct hwtw_page));
 	if (complete && need->dir) {
-		dir = kvcalloc(need->dir, sizeof(*dir), GFP_KERNEL_ACCOUNT);
+		dir = kvcalloc(need->dir, sizeof(*dir), HWTW_GFP);
 		complete = dir;
 	}
 	hwtw_cpu_lock(cpu);
@@ -585,7 +588,7 @@ struct hwtw *hwtw_create(void)
 	unsigned int nr_cpus = min(nr_cpu_ids, HWTW_WHEELS_MAX);
 	struct hwtw *hwtw;
 
-	hwtw = kvzalloc(struct_size(hwtw, cpu, nr_cpus), GFP_KERNEL_ACCOUNT);
+	hwtw = kvzalloc(struct_size(hwtw, cpu, nr_cpus), HWTW_GFP);
 	if (!hwtw)
 		return NULL;
 	mutex_init(&hwtw->setup);
