@@ -250,7 +250,7 @@ TEST_F(dev, bad_pointer)
 	for (i = 0; i < ARRAY_SIZE(commands); i++) {
 		void *bad[] = {
 			NULL, cliff, cliff - 1, cliff - commands[i].size + 1,
-			(void *)-1UL, (void *)-4096UL, (void *)(1UL << 63),
+			(void *)-1UL, (void *)-4096UL, (void *)INTPTR_MIN,
 			(void *)0xffff888000000000UL,
 		};
 		int fd = hwtw_open(O_NONBLOCK);
@@ -435,11 +435,13 @@ TEST_F(dev, setup_tick_rounding)
 				continue;
 			EXPECT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC,
 						wish[i], 0)) {
-				TH_LOG("tick wish %lu", wish[i]);
+				TH_LOG("tick wish %llu",
+				       (unsigned long long)wish[i]);
 			}
 			ASSERT_EQ(0, hwtw_info(self->fd, &info));
 			EXPECT_EQ(tick, info.tick_ns) {
-				TH_LOG("tick wish %lu", wish[i]);
+				TH_LOG("tick wish %llu",
+				       (unsigned long long)wish[i]);
 			}
 		}
 	}
@@ -461,7 +463,8 @@ TEST_F(dev, setup_tick_range)
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		EXPECT_EQ(-EINVAL, hwtw_setup(self->fd, CLOCK_MONOTONIC,
 					      bad[i], 0)) {
-			TH_LOG("tick wish %lu", bad[i]);
+			TH_LOG("tick wish %llu",
+				       (unsigned long long)bad[i]);
 		}
 		ASSERT_EQ(0, hwtw_info(self->fd, &after));
 		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));

