@@ -197,6 +197,8 @@ static int arm_run(int argc, char **argv)
 		t = &arm.timer[event.user_data];
 		t->expiries += 1 + event.overruns;
 		tell(t, &event, clock_ns(arm.clockid));
+		if (ferror(stdout))
+			break;
 		if (arm.command)
 			run_command(t, &event);
 	}

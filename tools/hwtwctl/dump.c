@@ -120,7 +120,9 @@ static int compare_timers(const void *a, const void *b)
 {
 	const struct timer *x = a, *y = b;
 
-	return (x->deadline_ns > y->deadline_ns) - (x->deadline_ns < y->deadline_ns);
+	if (x->deadline_ns != y->deadline_ns)
+		return x->deadline_ns < y->deadline_ns ? -1 : 1;
+	return (x->user_data > y->user_data) - (x->user_data < y->user_data);
 }
 
 static void collect(struct dump *d, int fd)
@@ -357,8 +359,9 @@ static void read_dump(struct dump *d, const char *path)
 		    text + strlen(MAGIC " "), VERSION);
 	snprintf(d->boot_id, sizeof(d->boot_id), "%s", value(&in, "boot_id"));
 	d->clockid = value_clock(&in);
-	d->clock_ns = value_number(&in, "clock_ns", HWTW_TIME_MAX_NS);
-	d->realtime_ns = value_number(&in, "realtime_ns", HWTW_TIME_MAX_NS);
+	/* 146 years: far enough from the end for shift(). */
+	d->clock_ns = value_number(&in, "clock_ns", HWTW_TIME_MAX_NS / 2);
+	d->realtime_ns = value_number(&in, "realtime_ns", HWTW_TIME_MAX_NS / 2);
 	d->tick_ns = value_number(&in, "tick_ns", HWTW_TICK_MAX_NS);
 	d->max_timers = value_number(&in, "max_timers", UINT64_MAX);
 	nr = value_number(&in, "timers", UINT64_MAX);
@@ -524,8 +527,8 @@ static int restore_run(int argc, char **argv)
 	no_more_arguments(argc, argv);
 	if (fd < 0 && !command)
 		die(EXIT_USAGE, "for whom? Timers are gone when no one has them open: add --fd, or \"-- COMMAND\"");
-	fd = fd < 0 ? open_device(0) : borrow_instance(0, fd);
 	read_dump(&d, path);
+	fd = fd < 0 ? open_device(0) : borrow_instance(0, fd);
 	fit_instance(&d, fd);
 	shifted = shift(&d);
 	restore_timers(&d, fd);

@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (strcmp(name, commands[i]->name))
 			continue;
-		/* For messages of getopt_long(). */
+		/* For messages. */
 		snprintf(title, sizeof(title), "hwtwctl %s", name);
 		argv[1] = title;
 		status = commands[i]->run(argc - 1, argv + 1);

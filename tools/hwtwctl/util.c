@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +51,9 @@ int next_option(const struct command *cmd, int argc, char **argv, const struct o
 {
 	int o;
 
+	opterr = 0;
 	for (;;) {
-		o = getopt_long(argc, argv, "h", options, NULL);
+		o = getopt_long(argc, argv, ":h", options, NULL);
 		switch (o) {
 		case OPT_JSON:
 			json = true;
@@ -60,9 +62,14 @@ int next_option(const struct command *cmd, int argc, char **argv, const struct o
 		case 'h':
 			fputs(cmd->help, stdout);
 			exit(fflush(stdout) ? EXIT_FAILED : EXIT_OK);
+		case ':':
+			die(EXIT_USAGE, "%s needs a value, see \"%s --help\"", argv[optind - 1],
+			    argv[0]);
 		case '?':
-			/* getopt_long() has said which. */
-			exit(EXIT_USAGE);
+			if (optopt && optopt <= UCHAR_MAX)
+				die(EXIT_USAGE, "what is \"-%c\"? See \"%s --help\"", optopt, argv[0]);
+			die(EXIT_USAGE, "what is \"%s\"? See \"%s --help\"", argv[optind - 1],
+			    argv[0]);
 		}
 		return o;
 	}
