@@ -39,9 +39,13 @@
 #define HWTW_LAST_SHIFT		((HWTW_LEVELS - 1) * HWTW_LEVEL_BITS)
 #define HWTW_BUCKETS		((HWTW_LEVELS - 1) * HWTW_ROW + \
 				 (unsigned int)(HWTW_TICK_LAST >> HWTW_LAST_SHIFT) + 1)
-/* The log of expired timers that were not read yet follows the buckets. */
+/*
+ * Two more logs follow the buckets: of expired timers that were not read yet,
+ * and of those that need a new place since the clock was set back.
+ */
 #define HWTW_UNREAD		HWTW_BUCKETS
-#define HWTW_LOGS		(HWTW_BUCKETS + 1)
+#define HWTW_REWIND		(HWTW_BUCKETS + 1)
+#define HWTW_LOGS		(HWTW_BUCKETS + 2)
 
 /*
  * A timer's id: generation, number of the wheel, index of the slot. A slot
@@ -223,6 +227,7 @@ struct hwtw_need {
  * @nr_late: timers in @late
  * @late_spares: nodes in @late_spare
  * @late_wanted: an operation failed for lack of a &struct hwtw_late
+ * @rewinds: the clock may be set back; set by the owner before the first timer
  * @claims: claims in all logs, stale ones included
  * @chunks: chunks in all logs and the pool
  * @room: claims that the chunks are enough for
@@ -231,8 +236,18 @@ struct hwtw_need {
  * @nr_pages: page numbers in use or used before
  * @pages: pages there are
  * @free_page: first page number to be used again, or the end of the list
- * @cascaded: claims moved to another bucket so far
- * @dropped: stale claims dropped so far
+ * @armed: timers armed so far; this and what follows is for &struct hwtw_stats
+ * @rearmed: times a timer was re-armed
+ * @cancelled: timers cancelled
+ * @cancelled_unread: those of them that had expired
+ * @withdrawn: unread records of timers that were cancelled or re-armed
+ * @expired: expiries
+ * @delivered: records read
+ * @completed: timers whose last record was read
+ * @overruns: of the records read and of those being copied out
+ * @late_ticks: longest way from a deadline tick to its expiry
+ * @cascaded: claims moved to another bucket
+ * @dropped: stale claims dropped
  * @pool: free chunks, the hottest first
  * @late: expired timers that came too late for the order of the unread log
  * @late_spare: nodes for @late
@@ -262,6 +277,7 @@ struct hwtw_wheel {
 	u32 nr_late;
 	u32 late_spares;
 	bool late_wanted;
+	bool rewinds;
 	u32 claims;
 	u32 chunks;
 	u32 room;
@@ -270,6 +286,16 @@ struct hwtw_wheel {
 	u32 nr_pages;
 	u32 pages;
 	u32 free_page;
+	u64 armed;
+	u64 rearmed;
+	u64 cancelled;
+	u64 cancelled_unread;
+	u64 withdrawn;
+	u64 expired;
+	u64 delivered;
+	u64 completed;
+	u64 overruns;
+	u64 late_ticks;
 	u64 cascaded;
 	u64 dropped;
 	struct hwtw_chunk *pool;
@@ -351,7 +377,13 @@ int hwtw_op_check(const struct hwtw_op *op, u32 shift);
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr);
 
+unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
+			     struct hwtw_timer *timer, unsigned int max);
+void hwtw_wheel_cancel(struct hwtw_wheel *w, const struct hwtw_timer *timer, unsigned int nr);
+void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *stats);
+
 /* Expiry and delivery. */
+bool hwtw_wheel_rewind(struct hwtw_wheel *w, u64 now, unsigned int budget);
 bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget);
 u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w);
 unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
@@ -372,6 +404,8 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev,
  * @timer: runs the wheel, queued only under @lock
  * @programmed: tick for which @timer is queued, U64_MAX: it is not
  * @counted: part of &struct hwtw.unread that is this wheel's
+ * @runs: times @timer ran
+ * @longest_run_ns: the longest of them
  * @hwtw: the instance
  * @wheel: the wheel
  */
@@ -380,6 +414,8 @@ struct hwtw_cpu {
 	u32 counted;
 	struct hrtimer timer;
 	u64 programmed;
+	u64 runs;
+	u64 longest_run_ns;
 	struct hwtw *hwtw;
 	struct hwtw_wheel wheel;
 };
@@ -422,6 +458,8 @@ void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr);
 unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int max);
 void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		    unsigned int delivered, unsigned int taken);
+int hwtw_list(struct hwtw *hwtw, struct hwtw_list *list);
+void hwtw_stats(struct hwtw *hwtw, struct hwtw_stats *stats);
 
 /* Whether a read would find something. */
 static inline bool hwtw_readable(const struct hwtw *hwtw)

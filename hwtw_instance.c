@@ -21,12 +21,14 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/nospec.h>
+#include <linux/pagemap.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
+#include <linux/uaccess.h>
 
 #include "hwtw.h"
 #include "hwtw_compat.h"
@@ -34,6 +36,8 @@
 /* Claims a run may look at, and pieces of memory a close may free, in one go. */
 #define HWTW_RUN_BUDGET		1024
 #define HWTW_FREE_BUDGET	256
+/* Timers reported in one go. */
+#define HWTW_LIST_CHUNK		64
 
 /* Paid for by who arms, who is told by ENOMEM: no need to tell the log. */
 #define HWTW_GFP		(GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
@@ -43,7 +47,14 @@ static atomic_long_t hwtw_total;
 
 static u64 hwtw_now(const struct hwtw *hwtw)
 {
-	return hwtw->clockid == CLOCK_BOOTTIME ? ktime_get_boottime() : ktime_get();
+	switch (hwtw->clockid) {
+	case CLOCK_REALTIME:
+		return ktime_get_real();
+	case CLOCK_BOOTTIME:
+		return ktime_get_boottime();
+	default:
+		return ktime_get();
+	}
 }
 
 /*
@@ -96,24 +107,66 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 		hwtw_wake(hwtw);
 }
 
+/*
+ * See whether the clock was set back. Returns true if the wheel has not followed
+ * it altogether: call again. @now becomes the present time, for which it has.
+ */
+static bool hwtw_cpu_rewind(struct hwtw_cpu *cpu, u64 *now)
+	__must_hold(&cpu->lock)
+{
+	u64 clk = cpu->wheel.clk;
+	bool more;
+
+	if (likely(!cpu->wheel.rewinds))
+		return false;
+	*now = hwtw_now(cpu->hwtw);
+	more = hwtw_wheel_rewind(&cpu->wheel, *now, HWTW_RUN_BUDGET);
+	/* If it was to go on soon, it was by the old clock. */
+	if (cpu->wheel.clk < clk)
+		cpu->programmed = U64_MAX;
+	return more;
+}
+
+/* Let the wheel follow its clock, before it is used. */
+static void hwtw_cpu_settle(struct hwtw_cpu *cpu)
+	__must_hold(&cpu->lock)
+{
+	u64 now;
+
+	while (hwtw_cpu_rewind(cpu, &now)) {
+		hwtw_cpu_unlock(cpu);
+		cond_resched();
+		hwtw_cpu_lock(cpu);
+	}
+}
+
 static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 {
 	struct hwtw_cpu *cpu = container_of(timer, struct hwtw_cpu, timer);
-	u64 begin, end;
+	u64 begin, now, took;
+	bool more;
 
 	hwtw_cpu_lock(cpu);
+	begin = ktime_get();
 	cpu->programmed = U64_MAX;
-	begin = hwtw_now(cpu->hwtw);
-	hwtw_wheel_run(&cpu->wheel, begin, HWTW_RUN_BUDGET);
-	if (cpu->wheel.wake <= begin >> cpu->wheel.shift) {
+	now = hwtw_now(cpu->hwtw);
+	more = hwtw_cpu_rewind(cpu, &now);
+	if (!more) {
+		hwtw_wheel_run(&cpu->wheel, now, HWTW_RUN_BUDGET);
+		more = cpu->wheel.wake <= now >> cpu->wheel.shift;
+	}
+	took = ktime_get() - begin;
+	cpu->runs++;
+	cpu->longest_run_ns = max(cpu->longest_run_ns, took);
+	if (more) {
 		/*
 		 * Go on as soon as others had as much time. A time that has
 		 * passed would not do: the timer core would come back at once,
 		 * before other timers and without leaving the softirq. Time may
 		 * have jumped meanwhile.
 		 */
-		end = hwtw_now(cpu->hwtw);
-		hwtw_cpu_program(cpu, end + clamp_t(u64, end - begin, 1, NSEC_PER_MSEC));
+		hwtw_cpu_program(cpu, hwtw_now(cpu->hwtw) +
+				 clamp_t(u64, took, 1, NSEC_PER_MSEC));
 	}
 	hwtw_cpu_unlock(cpu);
 	return HRTIMER_NORESTART;
@@ -135,6 +188,7 @@ static struct hwtw_cpu *hwtw_cpu_create(struct hwtw *hwtw, unsigned int nr)
 		cpu->programmed = U64_MAX;
 		cpu->hwtw = hwtw;
 		hwtw_wheel_init(&cpu->wheel, nr, hwtw->shift, hwtw_now(hwtw));
+		cpu->wheel.rewinds = hwtw->clockid == CLOCK_REALTIME;
 		/* Pairs with hwtw_cpu(). */
 		smp_store_release(&hwtw->cpu[nr], cpu);
 	}
@@ -231,19 +285,20 @@ static int hwtw_cpu_refill(struct hwtw_cpu *cpu, const struct hwtw_need *need)
 }
 
 /*
- * See that the wheel can take some operations: that it has the memory and, for
- * those that are due already, has run. The lock may be dropped meanwhile, but
- * is not since both were seen.
+ * See that the wheel can take some operations: that it has followed its clock,
+ * has the memory and, if @run, has expired what is due by @now. The lock may be
+ * dropped meanwhile, but is not since all that was seen.
  */
 static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned int rearms,
-			    const u64 *run)
+			    bool run, u64 *now)
 	__must_hold(&cpu->lock)
 {
 	struct hwtw_need need;
 	int err;
 
 	for (;;) {
-		while (run && hwtw_wheel_run(&cpu->wheel, *run, HWTW_RUN_BUDGET)) {
+		while (hwtw_cpu_rewind(cpu, now) ||
+		       (run && hwtw_wheel_run(&cpu->wheel, *now, HWTW_RUN_BUDGET))) {
 			hwtw_cpu_unlock(cpu);
 			cond_resched();
 			hwtw_cpu_lock(cpu);
@@ -375,12 +430,12 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	nr = hwtw_ops_for(cpu, op, nr);
 	hwtw_cpu_lock(cpu);
 	err = 0;
-	if (unlikely(hwtw_wheel_short(w, *credit, nr)))
-		err = hwtw_cpu_prepare(cpu, *credit, nr, NULL);
+	if (unlikely(w->rewinds || hwtw_wheel_short(w, *credit, nr)))
+		err = hwtw_cpu_prepare(cpu, *credit, nr, false, &now);
 	if (unlikely(err)) {
 		/* At least this one. Some need no memory at all. */
 		nr = 1;
-		err = hwtw_cpu_prepare(cpu, arm, rearm, NULL);
+		err = hwtw_cpu_prepare(cpu, arm, rearm, false, &now);
 		if (err) {
 			op->result = err;
 			hwtw_cpu_unlock(cpu);
@@ -392,7 +447,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	if (unlikely(!done)) {
 		/* It is due: what was due before has to expire first. */
 		now = hwtw_now(cpu->hwtw);
-		err = hwtw_cpu_prepare(cpu, arm, rearm, &now);
+		err = hwtw_cpu_prepare(cpu, arm, rearm, true, &now);
 		if (err)
 			op->result = err;
 		done = err ? 1 : hwtw_wheel_ops(w, now, credit, op, 1);
@@ -517,6 +572,7 @@ unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int ma
 		if (!cpu)
 			continue;
 		hwtw_cpu_lock(cpu);
+		hwtw_cpu_settle(cpu);
 		taken += hwtw_wheel_take(&cpu->wheel, hwtw_now(hwtw), last_tick,
 					 ev + taken, max - taken);
 		hwtw_cpu_unlock(cpu);
@@ -556,6 +612,7 @@ void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		nr = hwtw_same_wheel(ev + delivered, taken - delivered, true);
 		cpu = hwtw_cpu_of(hwtw, ev[taken - 1].id);
 		hwtw_cpu_lock(cpu);
+		hwtw_cpu_settle(cpu);
 		hwtw_wheel_put_back(&cpu->wheel, ev + taken - nr, nr);
 		hwtw_cpu_tidy(cpu, nr, 0);
 		hwtw_cpu_unlock(cpu);
@@ -566,10 +623,135 @@ void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		nr = hwtw_same_wheel(ev, delivered, false);
 		cpu = hwtw_cpu_of(hwtw, ev->id);
 		hwtw_cpu_lock(cpu);
+		hwtw_cpu_settle(cpu);
 		gone = hwtw_wheel_commit(&cpu->wheel, ev, nr);
 		hwtw_cpu_tidy(cpu, 0, nr);
 		hwtw_cpu_unlock(cpu);
 		hwtw_limits_give(hwtw, gone);
+	}
+}
+
+/*
+ * Looking at all timers
+ */
+
+/*
+ * Report up to @max timers of a wheel, and cancel them if wished. Returns how
+ * many, or -EFAULT: then none was cancelled.
+ */
+static int hwtw_list_some(struct hwtw_cpu *cpu, u32 *index, bool cancel, struct hwtw_timer *timer,
+			  struct hwtw_timer __user *to, unsigned int max)
+{
+	for (;;) {
+		unsigned int nr;
+		u32 next = *index;
+		int err = 0;
+
+		hwtw_cpu_lock(cpu);
+		nr = hwtw_wheel_list(&cpu->wheel, &next, !cancel, timer, max);
+		if (cancel) {
+			/* One is told of if and only if it is gone: nobody may come between. */
+			err = copy_to_user_nofault(to, timer, nr * sizeof(*timer));
+			if (!err) {
+				hwtw_wheel_cancel(&cpu->wheel, timer, nr);
+				hwtw_cpu_tidy(cpu, 0, nr);
+			}
+		}
+		hwtw_cpu_unlock(cpu);
+		if (!cancel && copy_to_user(to, timer, nr * sizeof(*timer)))
+			return -EFAULT;
+		if (!err) {
+			*index = next;
+			if (cancel)
+				hwtw_limits_give(cpu->hwtw, nr);
+			return nr;
+		}
+		if (fault_in_writeable((char __user *)to, nr * sizeof(*timer)))
+			return -EFAULT;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+}
+
+/**
+ * hwtw_list - report timers to userspace
+ * @hwtw: the instance
+ * @list: as userspace gave it, gets its results, also if it fails but for -EINVAL
+ *
+ * A position in the walk is a wheel and a slot; 1 is added in the cursor.
+ *
+ * Return: 0 or a negative error number, see HWTW_IOC_LIST.
+ */
+int hwtw_list(struct hwtw *hwtw, struct hwtw_list *list)
+{
+	struct hwtw_timer __user *to = u64_to_user_ptr(list->timers);
+	bool cancel = list->flags & HWTW_LIST_CANCEL;
+	u64 pos = list->cursor ? list->cursor - 1 : 0;
+	u64 end = (u64)hwtw->nr_cpus << HWTW_INDEX_BITS;
+	struct hwtw_timer *timer;
+	u32 done = 0;
+	int err = 0;
+
+	if (list->flags & ~HWTW_LIST_CANCEL || !list->nr || pos > end)
+		return -EINVAL;
+	timer = kmalloc_array(min_t(u32, list->nr, HWTW_LIST_CHUNK), sizeof(*timer), GFP_KERNEL);
+	if (!timer)
+		return -ENOMEM;
+	while (done < list->nr && pos < end) {
+		u32 nr = array_index_nospec(pos >> HWTW_INDEX_BITS, hwtw->nr_cpus);
+		struct hwtw_cpu *cpu = hwtw_cpu(hwtw, nr);
+		u32 index = cpu ? pos & HWTW_INDEX_MASK : U32_MAX;
+
+		if (cpu)
+			err = hwtw_list_some(cpu, &index, cancel, timer, to + done,
+					     min_t(u32, list->nr - done, HWTW_LIST_CHUNK));
+		if (err < 0)
+			break;
+		done += err;
+		err = 0;
+		if (index == U32_MAX)
+			pos = (u64)(nr + 1) << HWTW_INDEX_BITS;
+		else
+			pos = (u64)nr << HWTW_INDEX_BITS | index;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		cond_resched();
+	}
+	kfree(timer);
+	list->nr = done;
+	/* A call that reports timers is not the last, so that each way to loop ends. */
+	list->cursor = done || err || pos < end ? pos + 1 : 0;
+	return err;
+}
+
+/**
+ * hwtw_stats - sum up the counters of an instance
+ * @hwtw: the instance
+ * @stats: where they go
+ *
+ * Those of one wheel are of one moment, and timers don't change wheels: so the
+ * sums add up as well.
+ */
+void hwtw_stats(struct hwtw *hwtw, struct hwtw_stats *stats)
+{
+	unsigned int nr;
+
+	memset(stats, 0, sizeof(*stats));
+	stats->memory = struct_size(hwtw, cpu, hwtw->nr_cpus);
+	for (nr = 0; nr < hwtw->nr_cpus; nr++) {
+		struct hwtw_cpu *cpu = hwtw_cpu(hwtw, nr);
+
+		if (!cpu)
+			continue;
+		hwtw_cpu_lock(cpu);
+		hwtw_wheel_stats(&cpu->wheel, hwtw_now(hwtw), stats);
+		stats->runs += cpu->runs;
+		stats->longest_run_ns = max(stats->longest_run_ns, cpu->longest_run_ns);
+		hwtw_cpu_unlock(cpu);
+		stats->memory += sizeof(*cpu);
 	}
 }
 
@@ -627,7 +809,7 @@ void hwtw_destroy(struct hwtw *hwtw)
  * @hwtw: the instance
  * @setup: as userspace gave it
  *
- * Return: 0, -EINVAL, -EOPNOTSUPP or -EBUSY, see HWTW_IOC_SETUP.
+ * Return: 0, -EINVAL or -EBUSY, see HWTW_IOC_SETUP.
  */
 int hwtw_setup(struct hwtw *hwtw, const struct hwtw_setup *setup)
 {
@@ -638,9 +820,8 @@ int hwtw_setup(struct hwtw *hwtw, const struct hwtw_setup *setup)
 
 	if (setup->flags || tick_ns < HWTW_TICK_MIN_NS || tick_ns > HWTW_TICK_MAX_NS)
 		return -EINVAL;
-	if (setup->clockid == CLOCK_REALTIME)
-		return -EOPNOTSUPP;
-	if (setup->clockid != CLOCK_MONOTONIC && setup->clockid != CLOCK_BOOTTIME)
+	if (setup->clockid != CLOCK_REALTIME && setup->clockid != CLOCK_MONOTONIC &&
+	    setup->clockid != CLOCK_BOOTTIME)
 		return -EINVAL;
 	if (setup->max_timers)
 		max_timers = min(max_timers, setup->max_timers);

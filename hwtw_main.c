@@ -14,6 +14,7 @@
 #include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/stddef.h>
 #include <linux/uaccess.h>
@@ -26,7 +27,8 @@
 #define HWTW_OPS_CHUNK		64
 #define HWTW_READ_CHUNK		(IS_ENABLED(CONFIG_64BIT) ? 32 : 16)
 
-#define HWTW_FEATURES		HWTW_FEATURE_PERIODIC
+#define HWTW_FEATURES		(HWTW_FEATURE_PERIODIC | HWTW_FEATURE_REALTIME | \
+				 HWTW_FEATURE_LIST | HWTW_FEATURE_STATS)
 
 static_assert(sizeof(struct hwtw_info) == 64);
 static_assert(sizeof(struct hwtw_setup) == 24);
@@ -34,6 +36,8 @@ static_assert(sizeof(struct hwtw_timer) == 40);
 static_assert(sizeof(struct hwtw_op) == 48);
 static_assert(sizeof(struct hwtw_submit) == 16);
 static_assert(sizeof(struct hwtw_event) == 32);
+static_assert(sizeof(struct hwtw_list) == 24);
+static_assert(sizeof(struct hwtw_stats) == 18 * 8);
 
 unsigned int hwtw_max_timers = 1U << 25;
 unsigned int hwtw_max_timers_total = 1U << 28;
@@ -315,6 +319,32 @@ static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
 	return err;
 }
 
+static long hwtw_ioc_list(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	struct hwtw_list __user *uarg = arg;
+	struct hwtw_list list;
+	long err;
+
+	err = copy_struct_from_user(&list, sizeof(list), arg, size);
+	if (err)
+		return err;
+	/* Before anything is done: see that it can be told. */
+	if (put_user(list.nr, &uarg->nr) || put_user(list.cursor, &uarg->cursor))
+		return -EFAULT;
+	err = hwtw_list(hwtw, &list);
+	if (put_user(list.nr, &uarg->nr) || put_user(list.cursor, &uarg->cursor))
+		return -EFAULT;
+	return err;
+}
+
+static long hwtw_ioc_stats(struct hwtw *hwtw, void __user *arg, size_t size)
+{
+	struct hwtw_stats stats;
+
+	hwtw_stats(hwtw, &stats);
+	return hwtw_copy_out(arg, size, &stats, sizeof(stats));
+}
+
 struct hwtw_command {
 	unsigned int cmd;
 	unsigned int min_size;
@@ -337,6 +367,8 @@ static const struct hwtw_command hwtw_commands[] = {
 	HWTW_COMMAND(HWTW_IOC_CANCEL, struct hwtw_timer, state, hwtw_ioc_cancel),
 	HWTW_COMMAND(HWTW_IOC_QUERY, struct hwtw_timer, state, hwtw_ioc_query),
 	HWTW_COMMAND(HWTW_IOC_SUBMIT, struct hwtw_submit, done, hwtw_ioc_submit),
+	HWTW_COMMAND(HWTW_IOC_LIST, struct hwtw_list, cursor, hwtw_ioc_list),
+	HWTW_COMMAND(HWTW_IOC_STATS, struct hwtw_stats, memory, hwtw_ioc_stats),
 };
 
 /* FIONREAD, the same for all that can be read: bytes that a read would find. */
@@ -452,6 +484,40 @@ static int hwtw_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+#define hwtw_show(m, stats, name) \
+	seq_printf(m, "hwtw-" #name ":\t%llu\n", (stats)->name)
+
+static void hwtw_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct hwtw *hwtw = file->private_data;
+	struct hwtw_stats stats;
+
+	hwtw_stats(hwtw, &stats);
+	mutex_lock(&hwtw->setup);
+	seq_printf(m, "hwtw-clockid:\t%d\n", hwtw->clockid);
+	seq_printf(m, "hwtw-tick_ns:\t%llu\n", 1ULL << hwtw->shift);
+	seq_printf(m, "hwtw-max_timers:\t%llu\n", hwtw->max_timers);
+	mutex_unlock(&hwtw->setup);
+	hwtw_show(m, &stats, armed);
+	hwtw_show(m, &stats, rearmed);
+	hwtw_show(m, &stats, cancelled);
+	hwtw_show(m, &stats, cancelled_pending);
+	hwtw_show(m, &stats, withdrawn);
+	hwtw_show(m, &stats, expired);
+	hwtw_show(m, &stats, delivered);
+	hwtw_show(m, &stats, completed);
+	hwtw_show(m, &stats, overruns);
+	hwtw_show(m, &stats, pending);
+	hwtw_show(m, &stats, unread);
+	hwtw_show(m, &stats, cascaded);
+	hwtw_show(m, &stats, dropped);
+	hwtw_show(m, &stats, runs);
+	hwtw_show(m, &stats, longest_run_ns);
+	hwtw_show(m, &stats, lag_ticks);
+	hwtw_show(m, &stats, late_ticks);
+	hwtw_show(m, &stats, memory);
+}
+
 static const struct file_operations hwtw_fops = {
 	.owner		= THIS_MODULE,
 	.open		= hwtw_open,
@@ -459,6 +525,7 @@ static const struct file_operations hwtw_fops = {
 	.read_iter	= hwtw_read_iter,
 	.poll		= hwtw_poll,
 	.fasync		= hwtw_fasync,
+	.show_fdinfo	= hwtw_show_fdinfo,
 	.unlocked_ioctl	= hwtw_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 };

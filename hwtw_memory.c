@@ -137,10 +137,20 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
  * Memory
  */
 
-/* Chunks that can hold so many claims, however they spread over the logs. */
-static u32 hwtw_chunks_for(u32 claims)
+/*
+ * Most logs with a chunk that is not full. When the clock is set back those of
+ * before and those of after count.
+ */
+static u32 hwtw_logs(const struct hwtw_wheel *w)
 {
-	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
+	return HWTW_LOGS << w->rewinds;
+}
+
+/* Chunks that can hold so many claims, however they spread over the logs. */
+static u32 hwtw_chunks_for(const struct hwtw_wheel *w, u32 claims)
+{
+	return claims / HWTW_CHUNK_CLAIMS + min(claims << w->rewinds, hwtw_logs(w)) +
+	       HWTW_CHUNK_SLACK;
 }
 
 static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int chunks)
@@ -159,12 +169,15 @@ static noinline void hwtw_sweep(struct hwtw_wheel *w, unsigned int chunks)
 static void hwtw_chunks_set(struct hwtw_wheel *w, u32 chunks)
 {
 	u32 spare = chunks - min(chunks, HWTW_CHUNK_SLACK);
+	/* That 15 claims take while each may be in a log of its own. */
+	u32 most = (HWTW_CHUNK_CLAIMS << w->rewinds) + 1;
 
 	w->chunks = chunks;
-	if (spare >= HWTW_LOGS + HWTW_LOGS / HWTW_CHUNK_CLAIMS)
-		w->room = (spare - HWTW_LOGS + 1) * HWTW_CHUNK_CLAIMS - 1;
+	if (spare >= hwtw_logs(w) + HWTW_LOGS / HWTW_CHUNK_CLAIMS)
+		w->room = (spare - hwtw_logs(w) + 1) * HWTW_CHUNK_CLAIMS - 1;
 	else
-		w->room = spare - (spare + 1) / (HWTW_CHUNK_CLAIMS + 1);
+		w->room = spare / most * HWTW_CHUNK_CLAIMS +
+			  min(spare % most >> w->rewinds, HWTW_CHUNK_CLAIMS - 1);
 }
 
 /* Drop up to so many chunks of a log. Returns how many more there might be. */
@@ -234,7 +247,7 @@ bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int other
 		hwtw_drop(w, HWTW_TRIM_CHUNKS);
 	else if (hwtw_sweep_wanted(w))
 		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / slow);
-	keep = hwtw_chunks_for(hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
+	keep = hwtw_chunks_for(w, hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
 	hwtw_trim(w, keep);
 	return !valid && (w->claims || w->chunks > keep);
 }
@@ -258,7 +271,7 @@ int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int 
 		return 0;
 	memset(need, 0, sizeof(*need));
 	if (claims > w->room)
-		need->chunks = hwtw_chunks_for(claims) - w->chunks +
+		need->chunks = hwtw_chunks_for(w, claims) - w->chunks +
 			       min(claims / HWTW_CHUNK_CLAIMS, HWTW_CHUNK_ASK);
 	if (w->late_wanted)
 		need->late = HWTW_LATE_ASK;

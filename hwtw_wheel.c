@@ -87,10 +87,19 @@
  * at most one chunk at its end. The slack is for the partly read chunks at the
  * front: of a bucket that expires, of one on each level that is drained in
  * advance, and of the unread log; for records put back in front of it, and one
- * for a sweep. Operations that may append ask for chunks first, see
- * hwtw_wheel_need() in hwtw_memory.c. Stale claims are swept out, some with each operation,
- * once there are twice as many as valid ones, and long before the numbers of
- * claims come round again; a valid claim gets a new number then.
+ * for a sweep. Where the clock may be set back, the logs count twice. Operations
+ * that may append ask for chunks first, see hwtw_wheel_need() in hwtw_memory.c.
+ * Stale claims are swept out, some with each operation, once there are twice as
+ * many as valid ones, and long before the numbers of claims come round again; a
+ * valid claim gets a new number then.
+ *
+ * Clock set back
+ * --------------
+ * The clock of a wheel only moves forward, but for one case. A wheel whose time
+ * was set back has to tell what comes before its clock from what is due. So all
+ * buckets are strung together to one log, the clock is set, and the log is
+ * drained into the buckets where its claims belong now, in pieces, before
+ * anything else is done with the wheel. What has expired stays expired.
  *
  * Locks
  * -----
@@ -115,6 +124,8 @@
 #define HWTW_EARLY_MIN		1024
 /* Stale claims that one call may skip. */
 #define HWTW_TAKE_BUDGET	1024
+/* Slots that one call may look at. */
+#define HWTW_LIST_BUDGET	1024
 
 static_assert(sizeof(struct hwtw_slot) == 32);
 static_assert(sizeof(struct hwtw_page) == HWTW_PAGE_BYTES);
@@ -447,6 +458,20 @@ static void hwtw_clock(struct hwtw_wheel *w, u64 tick)
 	}
 }
 
+/* Set the clock of a wheel without claims. */
+static void hwtw_clock_reset(struct hwtw_wheel *w, u64 tick)
+{
+	unsigned int level;
+
+	w->clk = 0;
+	w->next = U64_MAX;
+	w->wake = U64_MAX;
+	w->end[HWTW_LEVELS - 1] = U64_MAX;
+	for (level = 0; level < HWTW_LEVELS - 1; level++)
+		hwtw_open(w, level, 0);
+	hwtw_clock(w, tick);
+}
+
 /*
  * Late timers
  */
@@ -536,6 +561,7 @@ static noinline void hwtw_insert_due(struct hwtw_wheel *w, struct hwtw_slot *slo
 		w->unread_tick = claim.tick;
 	}
 	w->unread++;
+	w->expired++;
 }
 
 static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index,
@@ -566,6 +592,7 @@ static __always_inline int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *s
 	if (state == HWTW_SLOT_LATE)
 		hwtw_late_del(w, hwtw_late_find(w, slot));
 	w->unread--;
+	w->withdrawn++;
 	slot->seq = 0;
 	return HWTW_EXPIRED;
 }
@@ -591,6 +618,7 @@ static __always_inline int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, 
 	index = hwtw_slot_index(slot);
 	*id = hwtw_slot_id(w, slot, index);
 	hwtw_insert(w, slot, index, tick, due);
+	w->armed++;
 	return due ? HWTW_EXPIRED : HWTW_PENDING;
 }
 
@@ -608,6 +636,7 @@ static noinline int hwtw_rearm_anew(struct hwtw_wheel *w, struct hwtw_slot *slot
 	slot->expires_ns = expires;
 	slot->interval_ns = interval;
 	hwtw_insert(w, slot, hwtw_slot_index(slot), tick, due);
+	w->rearmed++;
 	return state;
 }
 
@@ -625,6 +654,7 @@ static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64
 		slot->expires_ns = expires;
 		slot->interval_ns = interval;
 		hwtw_slot_set(slot, HWTW_SLOT_REARMED);
+		w->rearmed++;
 		return HWTW_EXPIRED;
 	}
 	if (hwtw_slot_state(slot) != HWTW_SLOT_PENDING || expires < slot->expires_ns ||
@@ -633,6 +663,7 @@ static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64
 	/* Its claim comes up in time and finds out. */
 	slot->expires_ns = expires;
 	slot->interval_ns = interval;
+	w->rearmed++;
 	return HWTW_PENDING;
 }
 
@@ -656,27 +687,36 @@ static __always_inline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 	}
 	state = hwtw_detach(w, slot);
 	hwtw_slot_free(w, slot);
+	w->cancelled++;
+	if (unlikely(state == HWTW_EXPIRED))
+		w->cancelled_unread++;
 	return state;
 }
 
-/* Fill in what is known about a timer. Returns the state it is in, or -ENOENT. */
+/* Fill in what is known about a timer. Returns the state it is in. */
+static int hwtw_describe(const struct hwtw_slot *slot, struct hwtw_timer *timer)
+{
+	enum hwtw_state state = hwtw_slot_state(slot);
+
+	timer->user_data = slot->user_data;
+	timer->time_ns = slot->expires_ns;
+	timer->interval_ns = slot->interval_ns;
+	timer->flags = HWTW_TIMER_ABS;
+	return state == HWTW_SLOT_PENDING || state == HWTW_SLOT_REARMED ?
+	       HWTW_PENDING : HWTW_EXPIRED;
+}
+
+/* The same, of a timer with an id. Or returns -ENOENT. */
 static noinline int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
 {
 	struct hwtw_slot *slot;
-	enum hwtw_state state;
 
 	if (!hwtw_find(w, id, &slot)) {
 		slot = hwtw_find_held(w, id);
 		if (!slot)
 			return -ENOENT;
 	}
-	timer->user_data = slot->user_data;
-	timer->time_ns = slot->expires_ns;
-	timer->interval_ns = slot->interval_ns;
-	timer->flags = HWTW_TIMER_ABS;
-	state = hwtw_slot_state(slot);
-	return state == HWTW_SLOT_PENDING || state == HWTW_SLOT_REARMED ?
-	       HWTW_PENDING : HWTW_EXPIRED;
+	return hwtw_describe(slot, timer);
 }
 
 static bool hwtw_flags_bad(const struct hwtw_timer *timer)
@@ -795,6 +835,99 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 	return i;
 }
 
+/**
+ * hwtw_wheel_list - report live timers, in the order of their slots
+ * @w: the wheel
+ * @index: where to begin, 0 for the first slot; where to go on, U32_MAX if there
+ *	is no other slot
+ * @held: report those too that a reader holds, and that can't be cancelled
+ * @timer: where they go
+ * @max: room in @timer
+ *
+ * Return: the number of timers. It may be less than @max, even 0, if many slots
+ * were free.
+ */
+unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
+			     struct hwtw_timer *timer, unsigned int max)
+{
+	unsigned int budget = HWTW_LIST_BUDGET;
+	u32 end = w->nr_pages << HWTW_PLACE_BITS;
+	unsigned int nr = 0;
+	u32 i = *index;
+
+	for (; i < end && nr < max && budget; i++, budget--) {
+		const struct hwtw_slot *slot = hwtw_slot(w, array_index_nospec(i, end));
+
+		if (!slot) {
+			i |= HWTW_PLACE_MASK;
+			continue;
+		}
+		switch (hwtw_slot_state(slot)) {
+		case HWTW_SLOT_PENDING:
+		case HWTW_SLOT_EXPIRED:
+		case HWTW_SLOT_LATE:
+			break;
+		case HWTW_SLOT_DELIVERING:
+		case HWTW_SLOT_REARMED:
+			if (held)
+				break;
+			continue;
+		default:
+			continue;
+		}
+		timer[nr].state = hwtw_describe(slot, &timer[nr]);
+		timer[nr].id = hwtw_slot_id(w, slot, i);
+		nr++;
+	}
+	*index = i < end ? i : U32_MAX;
+	return nr;
+}
+
+/**
+ * hwtw_wheel_cancel - cancel timers that were just listed
+ * @w: the wheel
+ * @timer: of hwtw_wheel_list(), without those that a reader holds
+ * @nr: how many
+ */
+void hwtw_wheel_cancel(struct hwtw_wheel *w, const struct hwtw_timer *timer, unsigned int nr)
+{
+	for (; nr; nr--, timer++)
+		hwtw_cancel(w, timer->id);
+}
+
+/**
+ * hwtw_wheel_stats - add the counters of a wheel to others
+ * @w: the wheel
+ * @now: present time in ns
+ * @stats: what is added to; runs are not
+ */
+void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *stats)
+{
+	unsigned int part;
+
+	stats->armed += w->armed;
+	stats->rearmed += w->rearmed;
+	stats->cancelled += w->cancelled;
+	stats->cancelled_pending += w->cancelled - w->cancelled_unread;
+	stats->withdrawn += w->withdrawn;
+	stats->expired += w->expired;
+	stats->delivered += w->delivered;
+	stats->completed += w->completed;
+	stats->overruns += w->overruns;
+	stats->pending += w->pending;
+	stats->unread += w->unread + w->delivering;
+	stats->cascaded += w->cascaded;
+	stats->dropped += w->dropped;
+	if (w->next <= now >> w->shift)
+		stats->lag_ticks = max(stats->lag_ticks, (now >> w->shift) - w->next);
+	stats->late_ticks = max(stats->late_ticks, w->late_ticks);
+	stats->memory += w->chunks * sizeof(struct hwtw_chunk) +
+			 w->pages * sizeof(struct hwtw_page) +
+			 (w->nr_late + w->late_spares) * sizeof(struct hwtw_late);
+	for (part = 0; part < HWTW_DIR_PARTS && w->dir[part]; part++)
+		stats->memory += BIT(part + HWTW_DIR_FIRST) * sizeof(*w->dir[part]);
+}
+
 /*
  * Expiry
  */
@@ -829,6 +962,7 @@ static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsi
 		hwtw_slot_set(slot[i], HWTW_SLOT_EXPIRED);
 		w->pending--;
 		w->unread++;
+		w->expired++;
 		w->unread_tick = claim->tick;
 		hwtw_log_append(w, &w->log[HWTW_UNREAD], *claim);
 	}
@@ -903,6 +1037,83 @@ static u64 hwtw_prepare(struct hwtw_wheel *w, unsigned int budget)
 	return wake;
 }
 
+/* Append all claims of a bucket to those that need a new place. */
+static void hwtw_rewind_bucket(struct hwtw_wheel *w, u32 bucket)
+{
+	struct hwtw_claim nobody = { .seq = HWTW_SEQ_NONE };
+	struct hwtw_log *to = &w->log[HWTW_REWIND];
+	struct hwtw_log *from = &w->log[bucket];
+
+	hwtw_bucket_done(w, bucket);
+	if (hwtw_log_empty(from))
+		return;
+	if (to->tail) {
+		/* A log has no gap but at its ends. */
+		while (!hwtw_chunk_end(to->tail))
+			hwtw_log_append(w, to, nobody);
+		if (from->head != hwtw_chunk_of(from->head)->claim) {
+			struct hwtw_claim *claim = hwtw_chunk_of(from->head)->claim;
+
+			for (; claim < from->head; claim++, w->claims++)
+				*claim = nobody;
+		}
+		hwtw_chunk_of(to->tail - 1)->link = hwtw_chunk_of(from->head);
+	} else {
+		to->head = from->head;
+	}
+	to->tail = from->tail;
+	from->head = NULL;
+	from->tail = NULL;
+}
+
+/**
+ * hwtw_wheel_rewind - see whether the clock was set back, and follow it
+ * @w: the wheel, with &hwtw_wheel.rewinds set
+ * @now: present time in ns; never older than that of the last call
+ * @budget: most claims to look at
+ *
+ * All timers come after the old clock, so none is due meanwhile.
+ *
+ * Return: true if the budget was spent and nothing else can be done with the
+ * wheel but hwtw_wheel_take() and hwtw_wheel_destroy(): call again.
+ */
+bool hwtw_wheel_rewind(struct hwtw_wheel *w, u64 now, unsigned int budget)
+{
+	struct hwtw_log *log = &w->log[HWTW_REWIND];
+	unsigned int i;
+
+	if (hwtw_log_empty(log)) {
+		now >>= w->shift;
+		if (now >= w->clk)
+			return false;
+		if (w->sweep.active) {
+			/* It can't go on, and has to begin anew before long. */
+			w->sweep.active = false;
+			w->sweep.seq = w->seq - HWTW_SWEEP_SEQS - 1;
+		}
+		/* From below: what is on a level comes before what would follow it there. */
+		for (i = 0; i < HWTW_BUCKETS; i++) {
+			if (*hwtw_bucket_word(w, i) & hwtw_bucket_bit(i))
+				hwtw_rewind_bucket(w, i);
+		}
+		hwtw_clock_reset(w, now);
+	}
+	while (!hwtw_log_empty(log)) {
+		unsigned int nr = hwtw_log_first(log, HWTW_CHUNK_CLAIMS);
+
+		if (budget < nr)
+			return true;
+		budget -= nr;
+		for (i = 0; i < nr; i++) {
+			if (log->head[i].seq != HWTW_SEQ_NONE)
+				hwtw_place(w, log->head[i]);
+		}
+		w->cascaded += nr;
+		hwtw_log_consume(w, log, nr);
+	}
+	return false;
+}
+
 /**
  * hwtw_wheel_run - expire what is due
  * @w: the wheel
@@ -919,12 +1130,18 @@ bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget)
 
 	now >>= w->shift;
 	for (;;) {
+		u64 expired = w->expired;
+		bool through;
+
 		w->next = hwtw_bucket_next(w, &level);
 		w->wake = w->next;
 		if (w->next > now)
 			break;
 		hwtw_clock(w, w->next - 1);
-		if (!hwtw_drain(w, level, w->next, &budget))
+		through = hwtw_drain(w, level, w->next, &budget);
+		if (w->expired != expired)
+			w->late_ticks = max(w->late_ticks, now - w->next);
+		if (!through)
 			return true;
 	}
 	hwtw_clock(w, now);
@@ -972,9 +1189,11 @@ static __always_inline void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot
 {
 	u64 overruns = 0;
 
-	if (unlikely(slot->interval_ns) && now > slot->expires_ns)
+	if (unlikely(slot->interval_ns) && now > slot->expires_ns) {
 		overruns = min_t(u64, div64_u64(now - slot->expires_ns, slot->interval_ns),
 				 U32_MAX);
+		w->overruns += overruns;
+	}
 	ev->user_data = slot->user_data;
 	ev->id = hwtw_slot_id(w, slot, index);
 	ev->expires_ns = slot->expires_ns;
@@ -1088,6 +1307,7 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 		}
 		if (state == HWTW_SLOT_CANCELLED) {
 			hwtw_slot_free(w, slot);
+			w->cancelled++;
 			continue;
 		}
 		if (state == HWTW_SLOT_DELIVERING)
@@ -1095,6 +1315,8 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 		hwtw_go_on(w, slot);
 	}
 	w->delivering -= nr;
+	w->delivered += nr;
+	w->completed += gone;
 	return gone;
 }
 
@@ -1117,11 +1339,15 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
 		struct hwtw_slot *slot = hwtw_slot(w, index);
 		struct hwtw_claim claim;
 
+		w->overruns -= ev[nr].overruns;
 		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_REARMED)) {
+			w->withdrawn++;
 			hwtw_go_on(w, slot);
 			continue;
 		}
 		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_CANCELLED)) {
+			w->withdrawn++;
+			w->cancelled++;
 			hwtw_slot_free(w, slot);
 			continue;
 		}
@@ -1144,16 +1370,9 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
  */
 void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now)
 {
-	unsigned int level;
-
 	w->nr = nr;
 	w->shift = shift;
-	w->next = U64_MAX;
-	w->wake = U64_MAX;
-	w->end[HWTW_LEVELS - 1] = U64_MAX;
-	for (level = 0; level < HWTW_LEVELS - 1; level++)
-		hwtw_open(w, level, 0);
-	hwtw_clock(w, now >> shift);
+	hwtw_clock_reset(w, now >> shift);
 	w->free_page = HWTW_ENTRY_END;
 	w->late = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&w->partial);
