@@ -28,7 +28,7 @@ static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
 
 	while ((err = hwtw_wheel_need(w, arms, rearms, &need)) > 0) {
 		if (exact && need.chunks)
-			need.chunks = hwtw_chunks_for(hwtw_claims_max(w) + arms + rearms) -
+			need.chunks = hwtw_chunks_for(w, hwtw_claims_max(w) + arms + rearms) -
 				      w->chunks;
 		while (need.chunks--) {
 			struct hwtw_chunk *chunk = kmalloc(sizeof(*chunk), GFP_KERNEL);
@@ -299,7 +299,9 @@ static inline void hwtw_kunit_check_logs(const struct hwtw_wheel *w, struct hwtw
 		const struct hwtw_claim *pos;
 		struct hwtw_chunk *chunk;
 
-		if (i != HWTW_UNREAD) {
+		if (i == HWTW_REWIND)
+			HWTW_MUST(t, hwtw_log_empty(log));
+		if (i < HWTW_BUCKETS) {
 			bool bit = w->bitmap[i / HWTW_ROW][i / HWTW_LEVEL_SIZE % 2] >>
 				   (i % HWTW_LEVEL_SIZE) & 1;
 
@@ -469,7 +471,9 @@ static inline u32 hwtw_kunit_chunks(const struct hwtw_wheel *w)
 {
 	u32 claims = w->claims + w->nr_late + w->delivering;
 
-	return claims / HWTW_CHUNK_CLAIMS + min_t(u32, claims, HWTW_LOGS) + HWTW_CHUNK_SLACK;
+	/* If the clock may be set back, for the logs of before and of after. */
+	return claims / HWTW_CHUNK_CLAIMS +
+	       min_t(u32, claims, HWTW_LOGS) * (w->rewinds ? 2 : 1) + HWTW_CHUNK_SLACK;
 }
 
 /* Look at all of the wheel. Returns what is wrong, or NULL. */
@@ -494,10 +498,13 @@ static inline const char *hwtw_kunit_check(const struct hwtw_wheel *w)
 	HWTW_MUST(t, t->chunks + pool == w->chunks);
 	/* From the first operation on. */
 	HWTW_MUST(t, !w->chunks || w->chunks >= hwtw_kunit_chunks(w));
-	if (w->chunks >= hwtw_chunks_for(0)) {
-		HWTW_MUST(t, w->chunks >= hwtw_chunks_for(w->room));
-		HWTW_MUST(t, w->chunks < hwtw_chunks_for(w->room + 1));
+	if (w->chunks >= hwtw_chunks_for(w, 0)) {
+		HWTW_MUST(t, w->chunks >= hwtw_chunks_for(w, w->room));
+		HWTW_MUST(t, w->chunks < hwtw_chunks_for(w, w->room + 1));
 	}
+	HWTW_MUST(t, w->armed == w->cancelled + w->completed + w->pending + w->unread +
+				 w->delivering);
+	HWTW_MUST(t, w->expired == w->withdrawn + w->delivered + w->unread + w->delivering);
 	return t->why;
 }
 

@@ -331,7 +331,7 @@ static void memory_comes_back(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, w->pending + w->unread, 0U);
 		KUNIT_EXPECT_LE(test, w->pages, 1 + DIV_ROUND_UP(HWTW_SLOTS_KEEP, HWTW_PAGE_SLOTS));
 		KUNIT_EXPECT_EQ(test, w->claims, 0U);
-		KUNIT_EXPECT_LE(test, w->chunks, hwtw_chunks_for(HWTW_CHUNK_KEEP));
+		KUNIT_EXPECT_LE(test, w->chunks, hwtw_chunks_for(w, HWTW_CHUNK_KEEP));
 		HWTW_EXPECT_SOUND(test, w);
 	}
 	kvfree(id);

@@ -100,6 +100,8 @@ struct model_batch {
  * @partial: the last bucket in which a run came to the end of its budget
  * @exact: give the wheel no chunk to spare
  * @wraps: the numbers of claims come round, and late timers are sorted by them
+ * @rewinds: the clock may be set back
+ * @disorder: it was, while there were records that the wheel had not let go
  * @prepared: the wheel was given what it needs for the operations that follow
  * @tidy: operations per hwtw_wheel_tidy()
  * @untidy: operations since
@@ -112,6 +114,11 @@ struct model_batch {
  * @readers: most batches at a time
  * @nr_batches: batches taken and neither committed nor put back
  * @batch: batches, the last one is put back first
+ * @armed: timers armed so far
+ * @rearmed: times a timer was re-armed
+ * @cancelled: timers cancelled
+ * @delivered: records delivered
+ * @overruns: of those, and of the ones taken
  * @nr_dead: entries of @dead in use
  * @dead: ids that are gone
  * @gen: the last generation of each slot
@@ -135,6 +142,8 @@ struct model {
 	u64 partial;
 	bool exact;
 	bool wraps;
+	bool rewinds;
+	bool disorder;
 	bool prepared;
 	unsigned int tidy;
 	unsigned int untidy;
@@ -147,6 +156,11 @@ struct model {
 	unsigned int readers;
 	unsigned int nr_batches;
 	struct model_batch batch[MODEL_BATCHES];
+	u64 armed;
+	u64 rearmed;
+	u64 cancelled;
+	u64 delivered;
+	u64 overruns;
 	unsigned int nr_dead;
 	u64 dead[MODEL_DEAD];
 	u32 gen[MODEL_INDICES];
@@ -290,12 +304,12 @@ static u64 model_interval(struct model *m)
 	return max(ns, 1ULL << m->shift);
 }
 
-/* Callers look at the clock before they have the lock. */
+/* Callers look at the clock before they have the lock, unless it may be set back. */
 static u64 model_now(struct model *m)
 {
 	u64 now = m->now;
 
-	if (model_one_in(m, 8))
+	if (!m->rewinds && model_one_in(m, 8))
 		now -= min(now, model_ticks(m, 2) << m->shift);
 	m->known = max(m->known, now);
 	return now;
@@ -368,6 +382,13 @@ static void model_sync(struct model *m)
 	MODEL_MUST(m, w->pending <= m->pending && w->pending + unclear >= m->pending);
 	MODEL_MUST(m, w->pending + w->unread == m->pending + m->unread);
 	MODEL_MUST(m, w->delivering == m->taken);
+	MODEL_MUST(m, w->armed == m->armed);
+	MODEL_MUST(m, w->rearmed == m->rearmed);
+	MODEL_MUST(m, w->cancelled == m->cancelled);
+	MODEL_MUST(m, w->delivered == m->delivered);
+	MODEL_MUST(m, w->overruns == m->overruns);
+	if (!m->unread && !m->taken)
+		m->disorder = false;
 }
 
 /* Its record is being copied out, and it lives on after that. */
@@ -513,6 +534,7 @@ static void model_arm(struct model *m)
 	t->interval = interval;
 	t->moved = false;
 	m->live++;
+	m->armed++;
 	model_inserted(m, t, due);
 }
 
@@ -574,11 +596,13 @@ static void model_rearm(struct model *m)
 		t->expires = expires;
 		t->interval = interval;
 		t->again = true;
+		m->rearmed++;
 		return;
 	}
 	model_state_must(m, t, state);
 	if (state < 0)
 		return;
+	m->rearmed++;
 	/* To a later time that is to come: it stays where it is. */
 	lazy = state == HWTW_PENDING && expires >= t->expires && expires > now;
 	if (lazy && due) {
@@ -612,6 +636,7 @@ static void model_cancel(struct model *m, struct model_timer *t)
 	}
 	model_state_must(m, t, state);
 	if (state > 0) {
+		m->cancelled++;
 		model_forget(m, t);
 	} else if (model_held(t)) {
 		/* The record is its last one. */
@@ -662,6 +687,57 @@ static void model_dead(struct model *m)
 	MODEL_MUST(m, hwtw_kunit_rearm(m->test, m->w, m->now, id, HWTW_TIME_MAX_NS, 0) == -ENOENT);
 }
 
+/*
+ * All timers are listed once, as they are. One whose record is being copied out
+ * can't be cancelled, and is not listed then.
+ */
+static void model_list(struct model *m)
+{
+	bool cancel = m->live < 40 && model_one_in(m, 4);
+	unsigned int nr, i, listed = 0, wanted = 0;
+	struct hwtw_timer timer[16];
+	u32 index = 0;
+
+	m->op = "list";
+	m->arg[0] = cancel;
+	for (i = 0; i < MODEL_TIMERS; i++) {
+		const struct model_timer *t = &m->timer[i];
+
+		if (t->state != MODEL_FREE && !t->cancelled &&
+		    (t->state != MODEL_TAKEN || !cancel))
+			wanted++;
+	}
+	while (index != U32_MAX && !m->failed) {
+		u32 from = index;
+
+		nr = hwtw_wheel_list(m->w, &index, !cancel, timer,
+				     1 + model_below(m, ARRAY_SIZE(timer)));
+		MODEL_MUST(m, index > from);
+		for (i = 0; i < nr && !m->failed; i++) {
+			struct model_timer *t = &m->timer[timer[i].user_data & (MODEL_TIMERS - 1)];
+
+			MODEL_MUST(m, timer[i].id == t->id);
+			MODEL_MUST(m, timer[i].user_data == t->user_data);
+			MODEL_MUST(m, timer[i].time_ns == t->expires);
+			MODEL_MUST(m, timer[i].interval_ns == t->interval);
+			MODEL_MUST(m, timer[i].flags == HWTW_TIMER_ABS);
+			if (t->state == MODEL_TAKEN)
+				MODEL_MUST(m, timer[i].state ==
+					      (t->again ? HWTW_PENDING : HWTW_EXPIRED));
+			else
+				model_state_must(m, t, timer[i].state);
+			if (cancel) {
+				m->cancelled++;
+				model_forget(m, t);
+			}
+		}
+		if (cancel)
+			hwtw_wheel_cancel(m->w, timer, nr);
+		listed += nr;
+	}
+	MODEL_MUST(m, listed == wanted);
+}
+
 static void model_run(struct model *m, bool complete)
 {
 	static const unsigned int budgets[] = { 0, 1, 1, 2, 3, 15, 16, 1000 };
@@ -710,6 +786,29 @@ static void model_advance(struct model *m)
 	model_run(m, !model_one_in(m, 3));
 }
 
+/* The clock is set back, once more perhaps while the wheel follows it. */
+static void model_set_back(struct model *m)
+{
+	u64 clk = m->w->clk;
+
+	if (!m->rewinds)
+		return;
+	m->op = "set_back";
+	m->now -= min(m->now, model_ticks(m, 5) << m->shift);
+	m->now = model_jitter(m, m->now);
+	m->arg[0] = m->now;
+	while (hwtw_wheel_rewind(m->w, m->now, model_below(m, 100))) {
+		if (model_one_in(m, 8))
+			m->now -= min(m->now, model_ticks(m, 2) << m->shift);
+	}
+	m->known = m->now;
+	m->start = min(m->start, m->now >> m->shift);
+	MODEL_MUST(m, m->w->clk <= m->now >> m->shift);
+	m->clk = m->w->clk;
+	if (m->clk < clk && (m->unread || m->taken))
+		m->disorder = true;
+}
+
 /*
  * Delivery
  */
@@ -735,7 +834,7 @@ static void model_order_must(struct model *m, const struct model_timer *t,
 	if (t->overdue)
 		return;
 	/* Two readers whose copies both fail may put records back in any order. */
-	if (m->readers > 1)
+	if (m->readers > 1 || m->disorder)
 		return;
 	MODEL_MUST(m, tick >= last->tick);
 	if (t->moved || tick != last->tick)
@@ -775,6 +874,7 @@ static void model_record(struct model *m, const struct hwtw_event *ev, u64 now, 
 		else if (!t->moved)
 			last->plain = t->armed;
 	}
+	m->overruns += overruns;
 	t->state = MODEL_TAKEN;
 	t->told = t->expires;
 	t->again = false;
@@ -816,7 +916,7 @@ static void model_take(struct model *m)
 			continue;
 		/* It is not one of those that had to be taken. */
 		model_order_must(m, t, &last);
-		if (batch->nr < max && m->readers == 1 && !t->overdue &&
+		if (batch->nr < max && m->readers == 1 && !m->disorder && !t->overdue &&
 		    w->dropped - dropped < HWTW_TAKE_BUDGET / 2)
 			MODEL_MUST(m, model_tick(m, t->expires) > last_tick);
 	}
@@ -844,8 +944,10 @@ static void model_commit(struct model *m, const struct hwtw_event *ev, unsigned 
 		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
 		u64 periods = ev[i].overruns + 1ULL;
 
+		m->delivered++;
 		if (!model_held(t)) {
 			gone += !t->cancelled;
+			m->cancelled += t->cancelled;
 			model_forget(m, t);
 			continue;
 		}
@@ -869,7 +971,9 @@ static void model_put_back(struct model *m, const struct hwtw_event *ev, unsigne
 	for (i = 0; i < nr; i++) {
 		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
 
+		m->overruns -= ev[i].overruns;
 		if (t->cancelled) {
+			m->cancelled++;
 			model_forget(m, t);
 			continue;
 		}
@@ -971,6 +1075,10 @@ static void model_step(struct model *m)
 			model_query_one(m, t);
 	} else if (dice < 99) {
 		model_dead(m);
+	} else if (model_one_in(m, 3)) {
+		model_list(m);
+	} else if (model_one_in(m, 4)) {
+		model_set_back(m);
 	} else if (model_one_in(m, 2)) {
 		model_submit(m);
 	} else {
@@ -1036,6 +1144,14 @@ static void model_begin(struct model *m, unsigned int nr)
 	m->wanted = 30;
 	memset(m->w, 0, sizeof(*m->w));
 	hwtw_wheel_init(m->w, model_below(m, HWTW_WHEELS_MAX), m->shift, m->now);
+	m->rewinds = model_one_in(m, 2);
+	m->disorder = false;
+	m->w->rewinds = m->rewinds;
+	m->armed = 0;
+	m->rearmed = 0;
+	m->cancelled = 0;
+	m->delivered = 0;
+	m->overruns = 0;
 	m->wraps = model_one_in(m, 2);
 	if (m->wraps)
 		m->w->seq = U32_MAX - 1 - model_below(m, MODEL_LIFE);
