@@ -1066,13 +1066,57 @@ static void hwtw_rewind_bucket(struct hwtw_wheel *w, u32 bucket)
 	from->tail = NULL;
 }
 
+/* All buckets need a new place for their claims, since it is @tick now. */
+static void hwtw_rewind_start(struct hwtw_wheel *w, u64 tick)
+{
+	u32 bucket;
+
+	if (w->sweep.active) {
+		/* It can't go on, and has to begin anew before long. */
+		w->sweep.active = false;
+		w->sweep.seq = w->seq - HWTW_SWEEP_SEQS - 1;
+	}
+	/* From below: what is on a level comes before what would follow it there. */
+	for (bucket = 0; bucket < HWTW_BUCKETS; bucket++) {
+		if (*hwtw_bucket_word(w, bucket) & hwtw_bucket_bit(bucket))
+			hwtw_rewind_bucket(w, bucket);
+	}
+	hwtw_clock_reset(w, tick);
+}
+
+/* Give up to @max claims their new place. Returns how many. */
+static unsigned int hwtw_rewind_some(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int max)
+{
+	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
+	unsigned int nr = hwtw_log_gather(w, log, slot, max);
+	const struct hwtw_claim *claim = log->head;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, claim++) {
+		struct hwtw_claim moved = *claim;
+
+		if (!hwtw_claim_valid(slot[i], claim)) {
+			w->dropped++;
+			continue;
+		}
+		/* A period that had passed already is to come again. */
+		moved.tick = min(moved.tick, hwtw_tick(w, slot[i]->expires_ns));
+		moved.tick = max(moved.tick, w->clk + 1);
+		hwtw_place(w, moved);
+		w->cascaded++;
+	}
+	hwtw_log_consume(w, log, nr);
+	return nr;
+}
+
 /**
  * hwtw_wheel_rewind - see whether the clock was set back, and follow it
  * @w: the wheel, with &hwtw_wheel.rewinds set
- * @now: present time in ns; never older than that of the last call
+ * @now: present time in ns
  * @budget: most claims to look at
  *
- * All timers come after the old clock, so none is due meanwhile.
+ * All timers come after the old clock, so none is due meanwhile. If the clock is
+ * set back once more, the wheel follows it the first time, and then again.
  *
  * Return: true if the budget was spent and nothing else can be done with the
  * wheel but hwtw_wheel_take() and hwtw_wheel_destroy(): call again.
@@ -1080,38 +1124,17 @@ static void hwtw_rewind_bucket(struct hwtw_wheel *w, u32 bucket)
 bool hwtw_wheel_rewind(struct hwtw_wheel *w, u64 now, unsigned int budget)
 {
 	struct hwtw_log *log = &w->log[HWTW_REWIND];
-	unsigned int i;
 
-	if (hwtw_log_empty(log)) {
-		now >>= w->shift;
-		if (now >= w->clk)
+	for (;;) {
+		while (!hwtw_log_empty(log)) {
+			if (!budget)
+				return true;
+			budget -= hwtw_rewind_some(w, log, min(budget, HWTW_CHUNK_CLAIMS));
+		}
+		if (now >> w->shift >= w->clk)
 			return false;
-		if (w->sweep.active) {
-			/* It can't go on, and has to begin anew before long. */
-			w->sweep.active = false;
-			w->sweep.seq = w->seq - HWTW_SWEEP_SEQS - 1;
-		}
-		/* From below: what is on a level comes before what would follow it there. */
-		for (i = 0; i < HWTW_BUCKETS; i++) {
-			if (*hwtw_bucket_word(w, i) & hwtw_bucket_bit(i))
-				hwtw_rewind_bucket(w, i);
-		}
-		hwtw_clock_reset(w, now);
+		hwtw_rewind_start(w, now >> w->shift);
 	}
-	while (!hwtw_log_empty(log)) {
-		unsigned int nr = hwtw_log_first(log, HWTW_CHUNK_CLAIMS);
-
-		if (budget < nr)
-			return true;
-		budget -= nr;
-		for (i = 0; i < nr; i++) {
-			if (log->head[i].seq != HWTW_SEQ_NONE)
-				hwtw_place(w, log->head[i]);
-		}
-		w->cascaded += nr;
-		hwtw_log_consume(w, log, nr);
-	}
-	return false;
 }
 
 /**

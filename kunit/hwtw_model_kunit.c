@@ -703,8 +703,7 @@ static void model_list(struct model *m)
 	for (i = 0; i < MODEL_TIMERS; i++) {
 		const struct model_timer *t = &m->timer[i];
 
-		if (t->state != MODEL_FREE && !t->cancelled &&
-		    (t->state != MODEL_TAKEN || !cancel))
+		if (t->state == MODEL_TAKEN ? !t->cancelled && !cancel : t->state != MODEL_FREE)
 			wanted++;
 	}
 	while (index != U32_MAX && !m->failed) {
@@ -790,10 +789,18 @@ static void model_advance(struct model *m)
 static void model_set_back(struct model *m)
 {
 	u64 clk = m->w->clk;
+	unsigned int i;
 
 	if (!m->rewinds)
 		return;
 	m->op = "set_back";
+	for (i = 0; i < MODEL_TIMERS; i++) {
+		struct model_timer *t = &m->timer[i];
+
+		if (model_unclear(m, t) && hwtw_kunit_state(m->w, t->id) == HWTW_EXPIRED)
+			model_expire(m, t);
+	}
+	m->partial = 0;
 	m->now -= min(m->now, model_ticks(m, 5) << m->shift);
 	m->now = model_jitter(m, m->now);
 	m->arg[0] = m->now;
@@ -805,8 +812,18 @@ static void model_set_back(struct model *m)
 	m->start = min(m->start, m->now >> m->shift);
 	MODEL_MUST(m, m->w->clk <= m->now >> m->shift);
 	m->clk = m->w->clk;
-	if (m->clk < clk && (m->unread || m->taken))
-		m->disorder = true;
+	if (m->clk == clk)
+		return;
+	m->disorder = m->disorder || m->unread || m->taken;
+	/* A period that had passed already is to come again. */
+	for (i = 0; i < MODEL_TIMERS; i++) {
+		struct model_timer *t = &m->timer[i];
+
+		if (t->state != MODEL_PENDING)
+			continue;
+		t->due = max(min(t->due, model_tick(m, t->expires)), m->clk + 1);
+		t->overdue = t->due != model_tick(m, t->expires);
+	}
 }
 
 /*
