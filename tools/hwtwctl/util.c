@@ -384,9 +384,6 @@ void set_up(int fd, uint32_t clockid, uint64_t tick_ns, uint64_t max_timers)
 {
 	int err = hwtw_set_up(fd, clockid, tick_ns, max_timers);
 
-	if (err == -EOPNOTSUPP)
-		die(EXIT_NO_DEVICE, "this module has no timers on the clock %s: load a newer one",
-		    hwtw_clock_name(clockid));
 	if (err == -EINVAL)
 		die(EXIT_USAGE, "a tick of %s: must be from %s to %s", show_duration(tick_ns),
 		    show_duration(HWTW_TICK_MIN_NS), show_duration(HWTW_TICK_MAX_NS));

@@ -354,8 +354,6 @@ PUBLIC const char *hwtw_strerror(int error)
 		return "the argument has more than this module knows";
 	case EINVAL:
 		return "a value that no instance can take";
-	case EOPNOTSUPP:
-		return "a feature that this module does not have";
 	case ENOENT:
 	case ENXIO:
 	case ENODEV:

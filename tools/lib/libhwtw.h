@@ -48,7 +48,7 @@ int hwtw_open(int flags);
 /*
  * Choose clock, tick and limit, before the first timer. @clockid is taken as it
  * stands, and 0 is CLOCK_REALTIME. @tick_ns and @max_timers: 0 is the default.
- * Errors: EBUSY, EINVAL, EOPNOTSUPP.
+ * Errors: EBUSY, EINVAL.
  */
 int hwtw_set_up(int fd, uint32_t clockid, uint64_t tick_ns, uint64_t max_timers);
 

@@ -84,6 +84,30 @@ layout() {
 		hwtw_submit	ops		0
 		hwtw_submit	nr		8
 		hwtw_submit	done		12
+		hwtw_list	-		24
+		hwtw_list	timers		0
+		hwtw_list	nr		8
+		hwtw_list	flags		12
+		hwtw_list	cursor		16
+		hwtw_stats	-		144
+		hwtw_stats	armed		0
+		hwtw_stats	rearmed		8
+		hwtw_stats	cancelled	16
+		hwtw_stats	cancelled_pending	24
+		hwtw_stats	withdrawn	32
+		hwtw_stats	expired		40
+		hwtw_stats	delivered	48
+		hwtw_stats	completed	56
+		hwtw_stats	overruns	64
+		hwtw_stats	pending		72
+		hwtw_stats	unread		80
+		hwtw_stats	cascaded	88
+		hwtw_stats	dropped		96
+		hwtw_stats	runs		104
+		hwtw_stats	longest_run_ns	112
+		hwtw_stats	lag_ticks	120
+		hwtw_stats	late_ticks	128
+		hwtw_stats	memory		136
 		hwtw_event	-		32
 		hwtw_event	user_data	0
 		hwtw_event	id		8
@@ -101,6 +125,9 @@ layout() {
 		HWTW_IOC_CANCEL		0xc028bd04
 		HWTW_IOC_QUERY		0xc028bd05
 		HWTW_IOC_SUBMIT		0xc010bd06
+		HWTW_IOC_LIST		0xc018bd07
+		HWTW_IOC_STATS		0x8090bd08
+		HWTW_LIST_CANCEL	1
 		HWTW_ABI		1
 		HWTW_TICK_MIN_NS	65536
 		HWTW_TICK_DEFAULT_NS	1048576

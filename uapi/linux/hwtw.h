@@ -44,7 +44,6 @@
  *                  it does not know is not zero
  * ``EINVAL``       a value that no instance could take, an unknown flag, or
  *                  a reserved member that is not zero
- * ``EOPNOTSUPP``   a feature that HWTW_IOC_INFO does not list
  * ``ENOENT``       no such timer: never armed, cancelled, or its last record
  *                  already read
  * ``EBUSY``        HWTW_IOC_SETUP after the first timer
@@ -109,8 +108,8 @@ struct hwtw_info {
 
 /**
  * struct hwtw_setup - clock, tick and limit of an instance
- * @clockid: CLOCK_MONOTONIC or CLOCK_BOOTTIME (CLOCK_REALTIME is the number 0
- *	and needs HWTW_FEATURE_REALTIME). Always taken as it stands.
+ * @clockid: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_REALTIME (which is the
+ *	number 0: @clockid is always taken as it stands)
  * @flags: must be 0
  * @tick_ns: tick wished, HWTW_TICK_MIN_NS to HWTW_TICK_MAX_NS, rounded down to
  *	a power of two; 0: HWTW_TICK_DEFAULT_NS
@@ -119,6 +118,11 @@ struct hwtw_info {
  *
  * An instance that is never set up runs on CLOCK_MONOTONIC with the default
  * tick and limit. HWTW_IOC_INFO tells what is in force.
+ *
+ * On CLOCK_REALTIME a delay too becomes a deadline on that clock, and setting
+ * the clock moves it. After a step forward all that is due then expires at once;
+ * after a step back nothing expires before the clock comes to its deadline again,
+ * and what had expired before stays so and is read first.
  */
 struct hwtw_setup {
 	__u32 clockid;
@@ -213,6 +217,9 @@ struct hwtw_submit {
  * its deadline and HWTW_TIMER_ABS, so that it can be armed as it stands. If
  * memory of @timers turns out to be bad, @nr and @cursor tell how far the call
  * came and the rest of the timers are as they were.
+ *
+ * With HWTW_LIST_CANCEL a timer is reported if and only if the call cancelled it.
+ * One whose record a reader copies out just now can't be: it is not reported.
  */
 struct hwtw_list {
 	__u64 timers;
@@ -316,7 +323,7 @@ struct hwtw_event {
  * HWTW_IOC_SETUP - choose clock, tick and limit, before the first timer
  *
  * Errors: EBUSY (a timer was armed before), EINVAL (unknown clock, tick out of
- * range, flags), EOPNOTSUPP (a clock that HWTW_IOC_INFO does not list), EFAULT.
+ * range, flags), EFAULT.
  */
 #define HWTW_IOC_SETUP		_IOW(HWTW_IOC_TYPE, 0x01, struct hwtw_setup)
 
@@ -372,8 +379,8 @@ struct hwtw_event {
 /**
  * HWTW_IOC_LIST - walk all live timers, see &struct hwtw_list
  *
- * Errors: EINVAL (flags, a cursor that no call gave), EFAULT, EINTR (a signal
- * that kills the caller).
+ * Errors: EINVAL (flags, no room, a cursor that no call gave), ENOMEM, EFAULT,
+ * EINTR (a signal that kills the caller).
  */
 #define HWTW_IOC_LIST		_IOWR(HWTW_IOC_TYPE, 0x07, struct hwtw_list)
 
