@@ -220,6 +220,7 @@ struct hwtw_need {
  * @unread_tick: tick of the newest timer in the log of unread ones
  * @shift: a tick is 2^shift ns
  * @nr: number of the wheel, part of the ids
+ * @instance: number of the instance, for traces; set by the owner
  * @seq: seq of the newest claim
  * @pending: timers waiting for their deadline
  * @unread: timers expired and not read, those in @late included
@@ -270,6 +271,7 @@ struct hwtw_wheel {
 	u64 unread_tick;
 	u32 shift;
 	u32 nr;
+	u32 instance;
 	u32 seq;
 	u32 pending;
 	u32 unread;
@@ -426,6 +428,7 @@ struct hwtw_cpu {
  *	when on they don't change, and the making of wheels
  * @clockid: CLOCK_*
  * @shift: a tick is 2^shift ns
+ * @nr: a number, to tell it from others in traces
  * @max_timers: limit on @timers
  * @fasync: who wants SIGIO
  * @timers: live timers, and those that may still be armed by a call under way
@@ -438,6 +441,7 @@ struct hwtw {
 	struct mutex setup;
 	clockid_t clockid;
 	u32 shift;
+	u32 nr;
 	u64 max_timers;
 	struct fasync_struct *fasync;
 	atomic_long_t timers ____cacheline_aligned_in_smp;

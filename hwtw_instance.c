@@ -32,6 +32,7 @@
 
 #include "hwtw.h"
 #include "hwtw_compat.h"
+#include "hwtw_trace.h"
 
 /* Claims a run may look at, and pieces of memory a close may free, in one go. */
 #define HWTW_RUN_BUDGET		1024
@@ -44,6 +45,8 @@
 
 /* Live timers of all instances. */
 static atomic_long_t hwtw_total;
+/* Instances made so far. */
+static atomic_t hwtw_instances;
 
 static u64 hwtw_now(const struct hwtw *hwtw)
 {
@@ -158,6 +161,7 @@ static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 	took = ktime_get() - begin;
 	cpu->runs++;
 	cpu->longest_run_ns = max(cpu->longest_run_ns, took);
+	trace_hwtw_run(&cpu->wheel, now, took, more);
 	if (more) {
 		/*
 		 * Go on as soon as others had as much time. A time that has
@@ -188,6 +192,7 @@ static struct hwtw_cpu *hwtw_cpu_create(struct hwtw *hwtw, unsigned int nr)
 		cpu->programmed = U64_MAX;
 		cpu->hwtw = hwtw;
 		hwtw_wheel_init(&cpu->wheel, nr, hwtw->shift, hwtw_now(hwtw));
+		cpu->wheel.instance = hwtw->nr;
 		cpu->wheel.rewinds = hwtw->clockid == CLOCK_REALTIME;
 		/* Pairs with hwtw_cpu(). */
 		smp_store_release(&hwtw->cpu[nr], cpu);
@@ -594,6 +599,13 @@ static unsigned int hwtw_same_wheel(const struct hwtw_event *ev, unsigned int nr
 	return same;
 }
 
+static noinline void hwtw_trace_delivered(const struct hwtw_wheel *w, const struct hwtw_event *ev,
+					  unsigned int nr)
+{
+	for (; nr; nr--, ev++)
+		trace_hwtw_deliver(w, ev);
+}
+
 /**
  * hwtw_take_done - records were delivered, or could not be
  * @hwtw: the instance
@@ -625,6 +637,8 @@ void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		hwtw_cpu_lock(cpu);
 		hwtw_cpu_settle(cpu);
 		gone = hwtw_wheel_commit(&cpu->wheel, ev, nr);
+		if (trace_hwtw_deliver_enabled())
+			hwtw_trace_delivered(&cpu->wheel, ev, nr);
 		hwtw_cpu_tidy(cpu, 0, nr);
 		hwtw_cpu_unlock(cpu);
 		hwtw_limits_give(hwtw, gone);
@@ -774,6 +788,7 @@ struct hwtw *hwtw_create(void)
 	if (!hwtw)
 		return NULL;
 	mutex_init(&hwtw->setup);
+	hwtw->nr = atomic_inc_return(&hwtw_instances);
 	init_waitqueue_head(&hwtw->wait);
 	hwtw->clockid = CLOCK_MONOTONIC;
 	hwtw->shift = ilog2(HWTW_TICK_DEFAULT_NS);

@@ -23,6 +23,9 @@
 
 #include "hwtw.h"
 
+#define CREATE_TRACE_POINTS
+#include "hwtw_trace.h"
+
 /* Operations carried out, and records delivered, in one go. */
 #define HWTW_OPS_CHUNK		64
 #define HWTW_READ_CHUNK		(IS_ENABLED(CONFIG_64BIT) ? 32 : 16)
@@ -494,6 +497,7 @@ static void hwtw_show_fdinfo(struct seq_file *m, struct file *file)
 
 	hwtw_stats(hwtw, &stats);
 	mutex_lock(&hwtw->setup);
+	seq_printf(m, "hwtw-instance:\t%u\n", hwtw->nr);
 	seq_printf(m, "hwtw-clockid:\t%d\n", hwtw->clockid);
 	seq_printf(m, "hwtw-tick_ns:\t%llu\n", 1ULL << hwtw->shift);
 	seq_printf(m, "hwtw-max_timers:\t%llu\n", hwtw->max_timers);

@@ -116,6 +116,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "hwtw_trace.h"
 #include "hwtw_wheel.h"
 
 /* Free slots that are not given back. */
@@ -562,6 +563,8 @@ static noinline void hwtw_insert_due(struct hwtw_wheel *w, struct hwtw_slot *slo
 	}
 	w->unread++;
 	w->expired++;
+	trace_hwtw_expire(w, hwtw_slot_id(w, slot, claim.index), slot->user_data,
+			  slot->expires_ns);
 }
 
 static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 index,
@@ -785,6 +788,23 @@ static __always_inline int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op
 	}
 }
 
+static noinline void hwtw_trace_ops(const struct hwtw_wheel *w, u64 now,
+				    const struct hwtw_op *op, unsigned int nr)
+{
+	for (; nr; nr--, op++) {
+		const struct hwtw_timer *timer = &op->timer;
+
+		if (op->result)
+			continue;
+		if (op->opcode == HWTW_OP_ARM)
+			trace_hwtw_arm(w, timer, hwtw_op_expires(timer, now));
+		else if (op->opcode == HWTW_OP_REARM)
+			trace_hwtw_rearm(w, timer, hwtw_op_expires(timer, now));
+		else if (op->opcode == HWTW_OP_CANCEL)
+			trace_hwtw_cancel(w, timer);
+	}
+}
+
 /**
  * hwtw_wheel_ops - carry out operations
  * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
@@ -829,6 +849,8 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 		else if (op->opcode == HWTW_OP_CANCEL)
 			++*credit;
 	}
+	if (trace_hwtw_arm_enabled() || trace_hwtw_rearm_enabled() || trace_hwtw_cancel_enabled())
+		hwtw_trace_ops(w, now, op - i, i);
 	/* They have become worth to be drained in advance: a run sees to it. */
 	if (few && w->pending >= HWTW_EARLY_MIN)
 		w->wake = min(w->wake, w->clk + 1);
@@ -891,8 +913,10 @@ unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
  */
 void hwtw_wheel_cancel(struct hwtw_wheel *w, const struct hwtw_timer *timer, unsigned int nr)
 {
-	for (; nr; nr--, timer++)
+	for (; nr; nr--, timer++) {
 		hwtw_cancel(w, timer->id);
+		trace_hwtw_cancel(w, timer);
+	}
 }
 
 /**
@@ -932,6 +956,17 @@ void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *st
  * Expiry
  */
 
+/* The claims and slots of which some have expired. */
+static noinline void hwtw_trace_expired(const struct hwtw_wheel *w, const struct hwtw_claim *claim,
+					struct hwtw_slot *const *slot, unsigned int nr)
+{
+	for (; nr; nr--, claim++, slot++) {
+		if (hwtw_claim_valid(*slot, claim))
+			trace_hwtw_expire(w, hwtw_slot_id(w, *slot, claim->index),
+					  (*slot)->user_data, (*slot)->expires_ns);
+	}
+}
+
 /* Expire up to @budget claims of a bucket of level 0. Returns how many. */
 static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int budget)
 {
@@ -966,6 +1001,8 @@ static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsi
 		w->unread_tick = claim->tick;
 		hwtw_log_append(w, &w->log[HWTW_UNREAD], *claim);
 	}
+	if (trace_hwtw_expire_enabled())
+		hwtw_trace_expired(w, log->head, slot, nr);
 	hwtw_log_consume(w, log, nr);
 	return nr;
 }
@@ -978,6 +1015,8 @@ static unsigned int hwtw_cascade(struct hwtw_wheel *w, unsigned int level, struc
 	const struct hwtw_claim *claim = log->head;
 	unsigned int i;
 
+	trace_hwtw_cascade(w, level, claim->tick >> (level * HWTW_LEVEL_BITS) <<
+			   (level * HWTW_LEVEL_BITS), nr);
 	for (i = 0; i < nr; i++, claim++)
 		hwtw_bucket_append(w, hwtw_bucket(level - 1, claim->tick), *claim);
 	w->claims += nr;
