@@ -688,4 +688,64 @@ TEST_F(dev, stats_fdinfo)
 	EXPECT_EQ(2, st.unread);
 }
 
+/* --- Tracepoints --- */
+
+#define TRACING "/sys/kernel/tracing/"
+
+/* Lines of the trace with an event and text behind it. */
+static int traced(const char *event, const char *text)
+{
+	char line[512], *p;
+	FILE *f = fopen(TRACING "trace", "r");
+	int nr = 0;
+
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		p = strstr(line, event);
+		nr += p && strstr(p, text);
+	}
+	fclose(f);
+	return nr;
+}
+
+/* Guards against a tracepoint that says nothing, or about another timer. */
+TEST_F(dev, trace)
+{
+	uint64_t at, id, gone;
+	struct hwtw_event ev[2];
+	char text[200];
+
+	put(TRACING "tracing_on", "0");
+	put(TRACING "trace", "");
+	ASSERT_EQ(0, put(TRACING "events/hwtw/enable", "1"));
+	ASSERT_EQ(0, put(TRACING "tracing_on", "1"));
+	at = now_ns() + 2000 * TICK;
+	ASSERT_EQ(0, arm_at(self->fd, at + HOUR_NS, 4711, &id));
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 4712, &gone));
+	ASSERT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, gone));
+	ASSERT_EQ(HWTW_PENDING, rearm_at(self->fd, id, at));
+	ASSERT_EQ(1, take_all(self->fd, ev, 1));
+	ASSERT_EQ(0, put(TRACING "tracing_on", "0"));
+	ASSERT_EQ(0, put(TRACING "events/hwtw/enable", "0"));
+
+	snprintf(text, sizeof(text), "instance=%llu ",
+		 (unsigned long long)fdinfo(self->fd, "instance"));
+	EXPECT_EQ(2, traced("hwtw_arm: ", text));
+	EXPECT_LE(1, traced("hwtw_run: ", text));
+	EXPECT_LE(1, traced("hwtw_cascade: ", "level=1 "));
+	snprintf(text, sizeof(text), "id=%#llx expires_ns=%llu interval_ns=0 state=pending",
+		 (unsigned long long)id, (unsigned long long)at + HOUR_NS);
+	EXPECT_EQ(1, traced("hwtw_arm: ", text));
+	snprintf(text, sizeof(text), "id=%#llx expires_ns=%llu interval_ns=0 state=pending",
+		 (unsigned long long)id, (unsigned long long)at);
+	EXPECT_EQ(1, traced("hwtw_rearm: ", text));
+	snprintf(text, sizeof(text), "id=%#llx state=pending", (unsigned long long)gone);
+	EXPECT_EQ(1, traced("hwtw_cancel: ", text));
+	snprintf(text, sizeof(text), "id=%#llx user_data=0x1267 expires_ns=%llu",
+		 (unsigned long long)id, (unsigned long long)at);
+	EXPECT_EQ(1, traced("hwtw_expire: ", text));
+	EXPECT_EQ(1, traced("hwtw_deliver: ", text));
+}
+
 TEST_HARNESS_MAIN
