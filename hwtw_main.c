@@ -487,8 +487,10 @@ static int hwtw_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-#define hwtw_show(m, stats, name) \
-	seq_printf(m, "hwtw-" #name ":\t%llu\n", (stats)->name)
+static void hwtw_show(struct seq_file *m, const char *name, u64 value)
+{
+	seq_printf(m, "hwtw-%s:\t%llu\n", name, value);
+}
 
 static void hwtw_show_fdinfo(struct seq_file *m, struct file *file)
 {
@@ -497,29 +499,29 @@ static void hwtw_show_fdinfo(struct seq_file *m, struct file *file)
 
 	hwtw_stats(hwtw, &stats);
 	mutex_lock(&hwtw->setup);
-	seq_printf(m, "hwtw-instance:\t%u\n", hwtw->nr);
-	seq_printf(m, "hwtw-clockid:\t%d\n", hwtw->clockid);
-	seq_printf(m, "hwtw-tick_ns:\t%llu\n", 1ULL << hwtw->shift);
-	seq_printf(m, "hwtw-max_timers:\t%llu\n", hwtw->max_timers);
+	hwtw_show(m, "instance", hwtw->nr);
+	hwtw_show(m, "clockid", hwtw->clockid);
+	hwtw_show(m, "tick_ns", 1ULL << hwtw->shift);
+	hwtw_show(m, "max_timers", hwtw->max_timers);
 	mutex_unlock(&hwtw->setup);
-	hwtw_show(m, &stats, armed);
-	hwtw_show(m, &stats, rearmed);
-	hwtw_show(m, &stats, cancelled);
-	hwtw_show(m, &stats, cancelled_pending);
-	hwtw_show(m, &stats, withdrawn);
-	hwtw_show(m, &stats, expired);
-	hwtw_show(m, &stats, delivered);
-	hwtw_show(m, &stats, completed);
-	hwtw_show(m, &stats, overruns);
-	hwtw_show(m, &stats, pending);
-	hwtw_show(m, &stats, unread);
-	hwtw_show(m, &stats, cascaded);
-	hwtw_show(m, &stats, dropped);
-	hwtw_show(m, &stats, runs);
-	hwtw_show(m, &stats, longest_run_ns);
-	hwtw_show(m, &stats, lag_ticks);
-	hwtw_show(m, &stats, late_ticks);
-	hwtw_show(m, &stats, memory);
+	hwtw_show(m, "armed", stats.armed);
+	hwtw_show(m, "rearmed", stats.rearmed);
+	hwtw_show(m, "cancelled", stats.cancelled);
+	hwtw_show(m, "cancelled_pending", stats.cancelled_pending);
+	hwtw_show(m, "withdrawn", stats.withdrawn);
+	hwtw_show(m, "expired", stats.expired);
+	hwtw_show(m, "delivered", stats.delivered);
+	hwtw_show(m, "completed", stats.completed);
+	hwtw_show(m, "overruns", stats.overruns);
+	hwtw_show(m, "pending", stats.pending);
+	hwtw_show(m, "unread", stats.unread);
+	hwtw_show(m, "cascaded", stats.cascaded);
+	hwtw_show(m, "dropped", stats.dropped);
+	hwtw_show(m, "runs", stats.runs);
+	hwtw_show(m, "longest_run_ns", stats.longest_run_ns);
+	hwtw_show(m, "lag_ticks", stats.lag_ticks);
+	hwtw_show(m, "late_ticks", stats.late_ticks);
+	hwtw_show(m, "memory", stats.memory);
 }
 
 static const struct file_operations hwtw_fops = {

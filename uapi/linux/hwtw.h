@@ -120,9 +120,10 @@ struct hwtw_info {
  * tick and limit. HWTW_IOC_INFO tells what is in force.
  *
  * On CLOCK_REALTIME a delay too becomes a deadline on that clock, and setting
- * the clock moves it. After a step forward all that is due then expires at once;
- * after a step back nothing expires before the clock comes to its deadline again,
- * and what had expired before stays so and is read first.
+ * the clock moves it. After a step forward all that is due then expires, as soon
+ * as the kernel looks at its timers: with its next jiffy at the latest. After a
+ * step back nothing expires before the clock comes to its deadline again, and
+ * what had expired before stays so and is read first.
  */
 struct hwtw_setup {
 	__u32 clockid;
