@@ -93,6 +93,8 @@ static struct {
 	double clock_cost;		/* of one reading, in ns */
 	double background;		/* busy share of an idle machine */
 	bool has_idle;
+	double idle_busy;		/* work of an idle machine in idle_s */
+	uint64_t idle_interrupts;
 
 	uint64_t *deadline;
 	uint32_t *order;		/* shuffled */
@@ -1104,6 +1106,17 @@ static uint64_t interrupts(void)
 	}
 }
 
+/* What goes on in that time anyway. */
+static void calibrate_hour(void)
+{
+	uint64_t elapsed, before = interrupts();
+	struct stretch s = stretch_begin();
+
+	sleep_ns(bench.idle_s * NSEC_PER_SEC);
+	bench.idle_busy = stretch_busy(&s, &elapsed);
+	bench.idle_interrupts = interrupts() - before;
+}
+
 /*
  * All timers are far away, from an hour and a half on, but for one: so that
  * programs that have to wake up now and then can do it while they wait.
@@ -1111,17 +1124,11 @@ static uint64_t interrupts(void)
 static void run_idle(const struct peer *p, uint32_t n)
 {
 	struct result r = RESULT("idle", p->name, batch_told(p, best_batch(p)), n);
-	uint64_t span = bench.idle_s * NSEC_PER_SEC, none, some, elapsed;
-	double share = (double)HOUR_NS / span, idle_busy;
+	uint64_t span = bench.idle_s * NSEC_PER_SEC, none = bench.idle_interrupts, some, elapsed;
+	double share = (double)HOUR_NS / span;
 	struct stretch s;
 
 	p->open(n + 1);
-	/* What goes on anyway. */
-	none = interrupts();
-	s = stretch_begin();
-	sleep_ns(span);
-	idle_busy = stretch_busy(&s, &elapsed);
-	none = interrupts() - none;
 	create(p, n + 1);
 	for (uint32_t i = 0; i < n; i++)
 		bench.deadline[i] = now_ns() + HOUR_NS * 3 / 2 + draw_below(HOUR_NS * 3 / 2);
@@ -1131,7 +1138,7 @@ static void run_idle(const struct peer *p, uint32_t n)
 	some = interrupts();
 	s = stretch_begin();
 	deliver_all(p, 1, 1);
-	r.instr = (stretch_busy(&s, &elapsed) - idle_busy) * share;
+	r.instr = (stretch_busy(&s, &elapsed) - bench.idle_busy) * share;
 	some = interrupts() - some;
 	/* Less than it varies by itself. */
 	if (r.instr < 0)
@@ -1256,14 +1263,6 @@ static bool shared_cross;
 static struct hwtw_op *shared_box;
 static pthread_barrier_t shared_barrier;
 
-/* Let the others have a turn, where CPUs share one of the host's. */
-static void relax(void)
-{
-#if defined(__x86_64__)
-	asm volatile("pause");
-#endif
-}
-
 static void shared_submit(struct hwtw_op *ops, uint32_t opcode)
 {
 	struct hwtw_submit s = { .ops = (uintptr_t)ops, .nr = SHARED_BATCH };
@@ -1275,7 +1274,6 @@ static void shared_submit(struct hwtw_op *ops, uint32_t opcode)
 	for (uint32_t i = 0; i < SHARED_BATCH; i++)
 		if (ops[i].result)
 			cannot("operation %u of %u: %s", opcode, i, strerror(-ops[i].result));
-	relax();
 }
 
 static struct hwtw_op *shared_ops(void)
@@ -1311,6 +1309,8 @@ static uint64_t contended(void)
 	return sum_after(text, "hwtw_contended ");
 }
 
+#define CONTENDED	"/sys/kernel/tracing/events/hwtw/hwtw_contended/"
+
 static bool count_contended(void)
 {
 	static const char *const probe =
@@ -1319,59 +1319,82 @@ static bool count_contended(void)
 	if (mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) && errno != EBUSY)
 		return false;
 	return write_proc("/sys/kernel/tracing/kprobe_events", probe) &&
-	       write_proc("/sys/kernel/tracing/events/hwtw/hwtw_contended/enable", "1");
+	       write_proc(CONTENDED "enable", "0");
 }
 
-static void run_shared(const struct peer *p, uint32_t n, int cpus, bool count)
+/* For tools/bench/count.c, which counts instructions from here to the next. */
+static void mark(void)
 {
-	char workload[64];
-	pthread_t thread[64];
-	uint64_t start, took, before;
+#if defined(__x86_64__)
+	asm volatile("nopl 0x68777477(%%rax)" : : : "memory");
+#endif
+}
 
-	if (count && !count_contended()) {
-		printf("no\t%s\tcpus\t%" PRIu32 "\tno kprobe to count contention with\n",
-		       p->name, n);
-		return;
+static void shared_once(const struct peer *p, uint32_t n, int cpus, bool counting)
+{
+	pthread_t thread[64];
+
+	p->open(n);
+	draw_deadlines(0, n);
+	operate(p, ARM, NULL, 0, n, 256);
+	shared_fd = hwtw_fd();
+	shared_rounds = SHARED_OPS / 2 / SHARED_BATCH / cpus;
+	if (shared_cross) {
+		shared_box = shared_ops();
+		shared_submit(shared_box, HWTW_OP_ARM);
 	}
-	for (int cross = 0; cross < 2; cross++) {
+	pthread_barrier_init(&shared_barrier, NULL, cpus + 1);
+	for (int i = 0; i < cpus; i++) {
 		pthread_attr_t attr;
 		cpu_set_t set;
 
-		p->open(n);
-		draw_deadlines(0, n);
-		operate(p, ARM, NULL, 0, n, 256);
-		shared_fd = hwtw_fd();
+		pthread_attr_init(&attr);
+		CPU_ZERO(&set);
+		CPU_SET(i, &set);
+		pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
+		if (pthread_create(&thread[i], &attr, shared_thread, shared_ops()))
+			cannot("no thread on CPU %d", i);
+		pthread_attr_destroy(&attr);
+	}
+	if (!counting)
+		mark();
+	pthread_barrier_wait(&shared_barrier);
+	pthread_barrier_wait(&shared_barrier);
+	if (!counting)
+		mark();
+	for (int i = 0; i < cpus; i++)
+		pthread_join(thread[i], NULL);
+	p->close();
+}
+
+/*
+ * Prints lines "cpus", workload, timers, operations; the instructions are
+ * counted by QEMU, who has no say here. Contention is counted in another pass.
+ */
+static void run_shared(const struct peer *p, uint32_t n, int cpus)
+{
+	bool probe = count_contended();
+
+	for (int cross = 0; cross < 2; cross++) {
+		uint64_t before;
+		char workload[64];
+
 		shared_cross = cross;
-		shared_rounds = SHARED_OPS / 2 / SHARED_BATCH / cpus;
-		if (cross) {
-			shared_box = shared_ops();
-			shared_submit(shared_box, HWTW_OP_ARM);
-		}
-		pthread_barrier_init(&shared_barrier, NULL, cpus + 1);
-		for (int i = 0; i < cpus; i++) {
-			pthread_attr_init(&attr);
-			CPU_ZERO(&set);
-			CPU_SET(i, &set);
-			pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
-			if (pthread_create(&thread[i], &attr, shared_thread, shared_ops()))
-				cannot("no thread on CPU %d", i);
-			pthread_attr_destroy(&attr);
-		}
-		before = count ? contended() : 0;
-		pthread_barrier_wait(&shared_barrier);
-		start = now_ns();
-		pthread_barrier_wait(&shared_barrier);
-		took = now_ns() - start;
-		for (int i = 0; i < cpus; i++)
-			pthread_join(thread[i], NULL);
 		snprintf(workload, sizeof(workload), "cpus_%d_%s", cpus, cross ? "cross" : "own");
-		if (count)
-			printf("more\t%s\t%s\t%" PRIu32 "\tcontended in %u calls\t%" PRIu64 "\n",
-			       p->name, workload, n, shared_rounds * 2 * cpus, contended() - before);
-		else
-			show_cost(workload, p, 256, n, (double)took /
-				  (2.0 * shared_rounds * cpus * SHARED_BATCH));
-		p->close();
+		write_proc(CONTENDED "enable", "0");
+		shared_once(p, n, cpus, false);
+		printf("cpus\t%s\t%" PRIu32 "\t%" PRIu32 "\n", workload, n,
+		       shared_rounds * 2 * cpus * SHARED_BATCH);
+		if (!probe) {
+			printf("no\t%s\t%s\t%" PRIu32 "\tno kprobe to count contention with\n",
+			       p->name, workload, n);
+			continue;
+		}
+		write_proc(CONTENDED "enable", "1");
+		before = contended();
+		shared_once(p, n, cpus, true);
+		printf("more\t%s\t%s\t%" PRIu32 "\tcontended in %u calls\t%" PRIu64 "\n",
+		       p->name, workload, n, shared_rounds * 2 * cpus, contended() - before);
 	}
 }
 
@@ -1458,6 +1481,7 @@ static void plan_all(void)
 {
 	static const char *const kmod[] = { "kernel", "timer_list", "hrtimer" };
 	uint32_t last = bench.n[bench.nr_n - 1];
+	uint32_t scattered = bench.herd > 10000 ? bench.herd / 10 : bench.herd;
 
 	for (int i = 0; i < bench.nr_n; i++) {
 		uint32_t n = bench.n[i];
@@ -1473,16 +1497,19 @@ static void plan_all(void)
 				continue;
 			}
 			plan("memory", run_memory, p, n);
-			plan("mix", run_mix, p, n);
-			plan("long", run_long, p, n);
-			if (p == &hwtw_peer)
+			/* Of very many the others' are told by those above, in minutes less. */
+			if (n < MANY || p->whole) {
+				plan("mix", run_mix, p, n);
+				plan("long", run_long, p, n);
+			}
+			if (p == &hwtw_peer && n <= MANY)
 				plan("read", run_read, p, n);
-			if (expire)
+			if (expire && (n <= MANY || p->whole))
 				plan("expire", run_expire, p, n);
 		}
 		for (unsigned int k = 0; k < 3; k++) {
 			plan_kmod("basic", run_kmod, kmod[k], n);
-			if (expire && k)
+			if (expire && k && n <= MANY)
 				plan_kmod("expire", run_kmod_expire, kmod[k], n);
 		}
 	}
@@ -1494,7 +1521,7 @@ static void plan_all(void)
 		if (p == &hwtw_ioctl_peer)
 			continue;
 		if (bench.has_idle) {
-			plan("scattered", run_scattered, p, last < 100000 ? last : 100000);
+			plan("scattered", run_scattered, p, scattered);
 			plan("herd", run_herd, p, crowd);
 			plan("boundary", run_boundary, p, crowd);
 		}
@@ -1561,7 +1588,6 @@ static void usage(FILE *f)
 "  --workloads LIST   only these: basic, call, memory, mix, long, read, expire,\n"
 "                     scattered, herd, boundary, mass_cancel, idle, descriptor\n"
 "  --cpus             only what more CPUs cost\n"
-"  --contention       the same, but count how often a CPU waits for another\n"
 "  --help             this\n"
 "\n"
 "tools/bench/run starts it in a VM. It prints a line for each result, see the\n"
@@ -1619,9 +1645,8 @@ static int parse_list(const char *what, const char *text, uint32_t *list,
 	}
 }
 
-enum mode { ALL, CPUS, CONTENTION };
-
-static enum mode parse_options(int argc, char **argv)
+/* Returns whether only more CPUs are to be measured. */
+static bool parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "batch", required_argument, NULL, 'b' },
@@ -1631,12 +1656,11 @@ static enum mode parse_options(int argc, char **argv)
 		{ "peers", required_argument, NULL, 'p' },
 		{ "workloads", required_argument, NULL, 'w' },
 		{ "cpus", no_argument, NULL, 'c' },
-		{ "contention", no_argument, NULL, 'C' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 }
 	};
 	const char *n = "1000,10000,100000", *batch = "256,16,1";
-	enum mode mode = ALL;
+	bool cpus = false;
 	int o;
 
 	bench.rounds = 1;
@@ -1665,10 +1689,7 @@ static enum mode parse_options(int argc, char **argv)
 			bench.workloads = optarg;
 			break;
 		case 'c':
-			mode = CPUS;
-			break;
-		case 'C':
-			mode = CONTENTION;
+			cpus = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -1684,12 +1705,12 @@ static enum mode parse_options(int argc, char **argv)
 	}
 	bench.nr_n = parse_list("-n", n, bench.n, 1000, 10000000);
 	bench.nr_batch = parse_list("--batch", batch, bench.batch, 1, CHUNK);
-	return mode;
+	return cpus;
 }
 
 int main(int argc, char **argv)
 {
-	enum mode mode = parse_options(argc, argv);
+	bool cpus = parse_options(argc, argv);
 	struct utsname u = { 0 };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -1697,9 +1718,8 @@ int main(int argc, char **argv)
 	/* Else khugepaged copies this program's memory while it measures. */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	prepare_all();
-	if (mode != ALL) {
-		run_shared(&hwtw_peer, 100000, sysconf(_SC_NPROCESSORS_ONLN),
-			   mode == CONTENTION);
+	if (cpus) {
+		run_shared(&hwtw_peer, 100000, sysconf(_SC_NPROCESSORS_ONLN));
 		return 0;
 	}
 	printf("#\tfinding out what measuring costs\n");
@@ -1712,6 +1732,8 @@ int main(int argc, char **argv)
 	if (!bench.has_idle)
 		printf("no\tbench\texpire\t0\tnobody tells how long the CPU was idle\n");
 	printf("more\tbench\tkernel\t0\trelease\t%s\n", u.release);
+	if (bench.has_idle && bench.idle_s)
+		calibrate_hour();
 	bench.counting = true;
 	plan_all();
 	bench.counting = false;
