@@ -47,10 +47,13 @@ check-all:			## the same, and what takes minutes or kernels built for it
 deb:				## build Debian packages into build/deb: DKMS, tools, library
 	@$(tool) tools/package/build
 
-bench:				## instructions and bytes per timer; BENCH="ARGS"
-	@$(tool) tools/vm/deps build vm
-	@$(MAKE) $(quiet) -C tools/bench O=$(CURDIR)/build/bench
-	@$(tool) tools/vm/run --icount --timeout 1800 -- build/bench/bench $(BENCH)
+bench:				## hwtw and its peers in a VM, by instructions; BENCH=full: larger
+	@$(tool) tools/bench/run $(BENCH)
+
+bench-native:			## the wheel on this processor, by time; BENCH="ARGS"
+	@$(tool) tools/vm/deps build
+	@$(MAKE) $(quiet) -C tools/bench O=$(CURDIR)/build/bench $(CURDIR)/build/bench/native
+	@build/bench/native $(BENCH)
 
 vm-shell:			## a shell in a VM with the module loaded, and the demo
 	@$(tool) tools/vm/deps build vm
@@ -68,4 +71,4 @@ headers:
 		"\"apt-get install linux-headers-$(if $(filter file,$(origin KDIR)),$(release),amd64)\"" \
 		"or say where they are with KDIR=DIR" >&2; exit 2; }
 
-.PHONY: modules modules_install clean demo check check-all deb bench vm-shell help headers
+.PHONY: modules modules_install clean demo check check-all deb bench bench-native vm-shell help headers

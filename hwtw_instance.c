@@ -662,6 +662,7 @@ static int hwtw_list_some(struct hwtw_cpu *cpu, u32 *index, bool cancel, struct 
 		int err = 0;
 
 		hwtw_cpu_lock(cpu);
+		hwtw_cpu_settle(cpu);
 		nr = hwtw_wheel_list(&cpu->wheel, &next, !cancel, timer, max);
 		if (cancel) {
 			/* One is told of if and only if it is gone: nobody may come between. */

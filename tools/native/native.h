@@ -36,7 +36,9 @@
 #define max(x, y) ({					\
 	__typeof__((x) + (y)) _x = (x), _y = (y);	\
 	_x > _y ? _x : _y; })
-#define min3(x, y, z)		min(min(x, y), z)
+#define min3(x, y, z) ({				\
+	__typeof__((x) + (y) + (z)) _m = min(x, y);	\
+	min(_m, z); })
 #define min_t(type, x, y)	({ type _a = (x), _b = (y); _a < _b ? _a : _b; })
 #define max_t(type, x, y)	({ type _a = (x), _b = (y); _a > _b ? _a : _b; })
 
