@@ -55,10 +55,12 @@ bench-native:			## the wheel on this processor, by time; BENCH="ARGS"
 	@$(MAKE) $(quiet) -C tools/bench O=$(CURDIR)/build/bench $(CURDIR)/build/bench/native
 	@build/bench/native $(BENCH)
 
-vm-shell:			## a shell in a VM with the module loaded, and the demo
+vm-shell:			## a shell in a VM with the module loaded, the demo, hwtwctl
 	@$(tool) tools/vm/deps build vm
 	@$(MAKE) $(quiet) -C tools/demo O=$(CURDIR)/build/demo
-	@$(tool) tools/vm/run --file build/demo/demo:/bin/demo --shell
+	@$(MAKE) $(quiet) -C tools/hwtwctl O=$(CURDIR)/build/hwtwctl
+	@$(tool) tools/vm/run --file build/demo/demo:/bin/demo \
+		--file build/hwtwctl/hwtwctl:/bin/hwtwctl --shell
 
 help:				## list the targets
 	@sed -n 's/^\([a-z_-]*\):[^#]*## \(.*\)/  \1 \2/p' Makefile | \

@@ -133,16 +133,17 @@ verdict "arm: --every and --count" every
 json arm hwtwctl arm --json 1ms --every 2ms --count 3
 json arm-command hwtwctl arm --json 1ms -- true
 commands() {
-	[ "$status" -eq 0 ] && [ "$(cat $out)" = "1ms 1 0
-2ms 1 0" ]
+	[ "$status" -eq 0 ] && [ "$(cat $out)" = "10ms 1 0
+20ms 1 0" ]
 }
 # shellcheck disable=SC2016 # not this shell's
-run hwtwctl arm 2ms 1ms -- \
+run hwtwctl arm 20ms 10ms -- \
 	sh -c 'echo $HWTWCTL_TIMER $HWTWCTL_NUMBER $HWTWCTL_OVERRUNS'
 verdict "arm: the command and its environment" commands
 overruns() {
-	[ "$status" -eq 0 ] && [ "$(sed -n 1p $out)" = "1 0" ] &&
-		sed -n 2p $out | awk '{ exit !($2 > 0 && $1 == 2 + $2) }'
+	lines 2 && awk '$1 != last + 1 + $2 { bad = 1 }
+		{ last = $1; more = $2 }
+		END { exit bad || !more }' $out
 }
 # shellcheck disable=SC2016
 run hwtwctl arm --every 10ms --count 2 -- \
@@ -157,7 +158,7 @@ verdict "arm: a command that fails gives 1 and ends nothing" both_called
 for clock in monotonic boottime realtime; do
 	gives 0 '1ms' hwtwctl arm --clock $clock 1ms
 done
-gives 0 '#2' hwtwctl arm --tick 70us --every 70us --count 2
+gives 0 'every 70us #[2-9]' hwtwctl arm --tick 70us --every 70us --count 2
 gives 1 'cannot run /no/such: No such file' hwtwctl arm 1ms -- /no/such
 gives 2 'no command behind "--"' hwtwctl arm 1ms --
 gives 2 'no time to arm' hwtwctl arm
@@ -194,7 +195,7 @@ end
 
 tables() {
 	lines "$1" && [ "$(grep -c "^ *$pid .* monot .* hwtwctl$" $out)" -eq 3 ] &&
-		[ "$(grep -c 'instances 1, pending 1, unread 0' $out)" -eq 3 ]
+		[ "$(grep -c 'instances 1, pending [01], unread [01]$' $out)" -eq 3 ]
 }
 background hwtwctl arm --every 2ms
 run hwtwctl monitor --count 3 --interval 200ms
