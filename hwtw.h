@@ -64,6 +64,7 @@
 #define HWTW_PLACE_MASK		((1U << HWTW_PLACE_BITS) - 1)
 #define HWTW_GEN_MAX		((1U << HWTW_GEN_BITS) - 1)
 
+/* What slots and chunks are made of. */
 #define HWTW_PAGE_BYTES		4096
 #define HWTW_PAGE_SLOTS		127
 
@@ -116,12 +117,12 @@ struct hwtw_slot {
 
 /**
  * struct hwtw_page - slots, aligned to its size
- * @node: in hwtw_wheel.partial while there is a free slot to be had
- * @nr: number of the page
- * @used: slots in use
- * @free_first: slot that is used next; @used tells whether there is one
- * @free_last: slot that is used last, so that all age alike
- * @worn: a slot has spent its generations, nothing is taken from here any more
+ * @node: in hwtw_wheel.partial while there is a free slot
+ * @index: index of the place 0
+ * @free: free slots
+ * @free_first: the one that is used next, if there is one
+ * @free_last: the one that is used last, so that all age alike
+ * @slots: slots that have not spent their generations
  * @reserved: keeps the places where a pointer has 32 bits
  * @key: where a slot has its key: hidden
  * @seq: where a slot has its seq: 0
@@ -129,11 +130,11 @@ struct hwtw_slot {
  */
 struct hwtw_page {
 	struct list_head node;
-	u32 nr;
-	u8 used;
+	u32 index;
+	u8 free;
 	u8 free_first;
 	u8 free_last;
-	bool worn;
+	u8 slots;
 #ifndef CONFIG_64BIT
 	u32 reserved[2];
 #endif
@@ -161,16 +162,40 @@ struct hwtw_claim {
 
 /**
  * struct hwtw_chunk - piece of a log, aligned to its size
- * @link: next chunk of the log or the pool
+ * @link: next chunk of the log
+ * @pool: in hwtw_wheel.pool, while it is free
  * @reserved: keeps the size
  * @claim: the claims
  */
 struct hwtw_chunk {
 	union {
 		struct hwtw_chunk *link;
+		struct hlist_node pool;
 		u64 reserved[2];
 	};
 	struct hwtw_claim claim[HWTW_CHUNK_CLAIMS];
+};
+
+#define HWTW_BLOCK_CHUNKS	15
+
+/**
+ * struct hwtw_block - a page of chunks, aligned to its size
+ * @node: in hwtw_wheel.blocks
+ * @whole: in hwtw_wheel.whole_blocks while all chunks are free
+ * @free: free chunks
+ * @reserved: keeps the chunks' alignment
+ * @chunk: the chunks
+ */
+struct hwtw_block {
+	union {
+		struct {
+			struct list_head node;
+			struct hlist_node whole;
+			u32 free;
+		};
+		u8 reserved[HWTW_CHUNK_BYTES];
+	};
+	struct hwtw_chunk chunk[HWTW_BLOCK_CHUNKS];
 };
 
 /**
@@ -199,13 +224,13 @@ struct hwtw_late {
 
 /**
  * struct hwtw_need - memory that a wheel lacks
- * @chunks: number of &struct hwtw_chunk
+ * @blocks: number of &struct hwtw_block
  * @pages: number of &struct hwtw_page
  * @late: number of &struct hwtw_late
  * @dir: entries of the next part of the page directory, or 0
  */
 struct hwtw_need {
-	unsigned int chunks;
+	unsigned int blocks;
 	unsigned int pages;
 	unsigned int late;
 	unsigned int dir;
@@ -230,9 +255,8 @@ struct hwtw_need {
  * @late_wanted: an operation failed for lack of a &struct hwtw_late
  * @rewinds: the clock may be set back; set by the owner before the first timer
  * @claims: claims in all logs, stale ones included
- * @chunks: chunks in all logs and the pool
+ * @chunks: chunks in all blocks
  * @room: claims that the chunks are enough for
- * @pool_chunks: chunks in the pool
  * @free_slots: free slots in all pages of @partial
  * @nr_pages: page numbers in use or used before
  * @pages: pages there are
@@ -249,6 +273,8 @@ struct hwtw_need {
  * @late_ticks: longest way from a deadline tick to its expiry
  * @cascaded: claims moved to another bucket
  * @dropped: stale claims dropped
+ * @blocks: all blocks of chunks
+ * @whole_blocks: those with no chunk in use
  * @pool: free chunks, the hottest first
  * @late: expired timers that came too late for the order of the unread log
  * @late_spare: nodes for @late
@@ -283,7 +309,6 @@ struct hwtw_wheel {
 	u32 claims;
 	u32 chunks;
 	u32 room;
-	u32 pool_chunks;
 	u32 free_slots;
 	u32 nr_pages;
 	u32 pages;
@@ -300,7 +325,9 @@ struct hwtw_wheel {
 	u64 late_ticks;
 	u64 cascaded;
 	u64 dropped;
-	struct hwtw_chunk *pool;
+	struct list_head blocks;
+	struct hlist_head whole_blocks;
+	struct hlist_head pool;
 	struct rb_root_cached late;
 	struct hwtw_late *late_spare;
 	struct list_head partial;
@@ -321,7 +348,9 @@ struct hwtw_wheel {
 void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now);
 int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
 		    struct hwtw_need *need);
-void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk);
+void *hwtw_page_alloc(gfp_t gfp);
+void hwtw_page_free(void *page);
+void hwtw_wheel_give_block(struct hwtw_wheel *w, struct hwtw_block *block);
 void hwtw_wheel_give_late(struct hwtw_wheel *w, struct hwtw_late *late);
 bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries);
 bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page);
@@ -368,10 +397,13 @@ static inline bool hwtw_sweep_wanted(const struct hwtw_wheel *w)
 /* Whether hwtw_wheel_tidy() has something to do. */
 static inline bool hwtw_wheel_untidy(const struct hwtw_wheel *w)
 {
+	const u32 spare = HWTW_CHUNK_KEEP + HWTW_BLOCK_CHUNKS;
+
 	if (unlikely(!hwtw_valid(w)))
-		return w->claims || w->room > hwtw_claims_max(w) + HWTW_CHUNK_KEEP;
+		return w->claims || w->room > hwtw_claims_max(w) + spare;
 	return hwtw_sweep_wanted(w) ||
-	       w->room > hwtw_claims_max(w) + (HWTW_CHUNK_KEEP + 1) * HWTW_CHUNK_CLAIMS ||
+	       (!hlist_empty(&w->whole_blocks) &&
+		w->room > hwtw_claims_max(w) + (spare + 1) * HWTW_CHUNK_CLAIMS) ||
 	       w->late_spares > HWTW_LATE_KEEP;
 }
 
@@ -405,6 +437,8 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev,
  *	base's locks nest inside, wait queues are woken outside.
  * @timer: runs the wheel, queued only under @lock
  * @programmed: tick for which @timer is queued, U64_MAX: it is not
+ * @adds: operations that may have added claims since the wheel was tidied up
+ * @ops: all operations since then
  * @counted: part of &struct hwtw.unread that is this wheel's
  * @runs: times @timer ran
  * @longest_run_ns: the longest of them
@@ -413,6 +447,8 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev,
  */
 struct hwtw_cpu {
 	spinlock_t lock;
+	u32 adds;
+	u32 ops;
 	u32 counted;
 	struct hrtimer timer;
 	u64 programmed;

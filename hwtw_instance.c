@@ -39,6 +39,8 @@
 #define HWTW_FREE_BUDGET	256
 /* Timers reported in one go. */
 #define HWTW_LIST_CHUNK		64
+/* Operations after which the wheel is tidied up. */
+#define HWTW_TIDY_OPS		32
 
 /* Paid for by who arms, who is told by ENOMEM: no need to tell the log. */
 #define HWTW_GFP		(GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
@@ -229,7 +231,8 @@ struct hwtw_piece {
 static bool hwtw_pieces_alloc(struct hwtw_piece **list, unsigned int nr, size_t size)
 {
 	while (nr--) {
-		struct hwtw_piece *piece = kmalloc(size, HWTW_GFP);
+		struct hwtw_piece *piece = size == HWTW_PAGE_BYTES ?
+					   hwtw_page_alloc(HWTW_GFP) : kmalloc(size, HWTW_GFP);
 
 		if (!piece)
 			return false;
@@ -255,14 +258,14 @@ static void *hwtw_piece_get(struct hwtw_piece **list)
 static int hwtw_cpu_refill(struct hwtw_cpu *cpu, const struct hwtw_need *need)
 	__must_hold(&cpu->lock)
 {
-	struct hwtw_piece *chunks = NULL, *pages = NULL, *lates = NULL;
+	struct hwtw_piece *blocks = NULL, *pages = NULL, *lates = NULL;
 	struct hwtw_wheel *w = &cpu->wheel;
 	u64 *dir = NULL;
 	bool complete;
 	void *p;
 
 	hwtw_cpu_unlock(cpu);
-	complete = hwtw_pieces_alloc(&chunks, need->chunks, sizeof(struct hwtw_chunk)) &&
+	complete = hwtw_pieces_alloc(&blocks, need->blocks, sizeof(struct hwtw_block)) &&
 		   hwtw_pieces_alloc(&lates, need->late, sizeof(struct hwtw_late)) &&
 		   hwtw_pieces_alloc(&pages, need->pages, sizeof(struct hwtw_page));
 	if (complete && need->dir) {
@@ -271,15 +274,15 @@ static int hwtw_cpu_refill(struct hwtw_cpu *cpu, const struct hwtw_need *need)
 	}
 	hwtw_cpu_lock(cpu);
 
-	while ((p = hwtw_piece_get(&chunks)))
-		hwtw_wheel_give_chunk(w, p);
+	while ((p = hwtw_piece_get(&blocks)))
+		hwtw_wheel_give_block(w, p);
 	while ((p = hwtw_piece_get(&lates)))
 		hwtw_wheel_give_late(w, p);
 	if (dir && hwtw_wheel_give_dir(w, dir, need->dir))
 		dir = NULL;
 	while ((p = hwtw_piece_get(&pages))) {
 		if (!hwtw_wheel_give_page(w, p))
-			kfree(p);
+			hwtw_page_free(p);
 	}
 	if (unlikely(dir)) {
 		hwtw_cpu_unlock(cpu);
@@ -317,12 +320,22 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 	}
 }
 
-static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int arms, unsigned int others)
+/* Tidy up after some operations, those that may have added claims and all of them. */
+static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int adds, unsigned int ops)
 	__must_hold(&cpu->lock)
 {
+	cpu->adds += adds;
+	cpu->ops += ops;
+	/* A single one is not worth a look, unless it was the last timer's. */
+	if (likely(cpu->ops < HWTW_TIDY_OPS && hwtw_valid(&cpu->wheel)))
+		return;
+	adds = cpu->adds;
+	ops = cpu->ops;
+	cpu->adds = 0;
+	cpu->ops = 0;
 	if (likely(!hwtw_wheel_untidy(&cpu->wheel)))
 		return;
-	while (hwtw_wheel_tidy(&cpu->wheel, arms, others)) {
+	while (hwtw_wheel_tidy(&cpu->wheel, adds, ops)) {
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
 		hwtw_cpu_lock(cpu);
@@ -500,7 +513,8 @@ void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 			op[i++].result = PTR_ERR(cpu);
 			continue;
 		}
-		if (!now)
+		/* A cancel alone does not ask for the time. */
+		if (!now && (nr > 1 || op->opcode <= HWTW_OP_REARM))
 			now = hwtw_now(hwtw);
 		i += hwtw_run_some(cpu, now, &credit, &op[i], nr - i);
 	}
@@ -559,7 +573,8 @@ static struct hwtw_cpu *hwtw_take_from(struct hwtw *hwtw, u64 *last_tick)
  * @ev: where they go
  * @max: room in @ev
  *
- * Each has to be handed to hwtw_take_done().
+ * They are all of one wheel, and have to be handed to hwtw_take_done() before
+ * the next ones are taken.
  *
  * Return: the number of records, in order.
  */
@@ -567,7 +582,7 @@ unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int ma
 {
 	unsigned int taken = 0;
 
-	while (taken < max && hwtw_readable(hwtw)) {
+	while (!taken && hwtw_readable(hwtw)) {
 		struct hwtw_cpu *cpu;
 		u64 last_tick;
 
@@ -578,25 +593,13 @@ unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int ma
 			continue;
 		hwtw_cpu_lock(cpu);
 		hwtw_cpu_settle(cpu);
-		taken += hwtw_wheel_take(&cpu->wheel, hwtw_now(hwtw), last_tick,
-					 ev + taken, max - taken);
+		taken = hwtw_wheel_take(&cpu->wheel, hwtw_now(hwtw), last_tick, ev, max);
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
 		if (fatal_signal_pending(current))
 			break;
 	}
 	return taken;
-}
-
-/* Records at the front, or at the end, of @ev that are of one wheel. */
-static unsigned int hwtw_same_wheel(const struct hwtw_event *ev, unsigned int nr, bool end)
-{
-	u32 wheel = hwtw_id_wheel(ev[end ? nr - 1 : 0].id);
-	unsigned int same = 1;
-
-	while (same < nr && hwtw_id_wheel(ev[end ? nr - 1 - same : same].id) == wheel)
-		same++;
-	return same;
 }
 
 static noinline void hwtw_trace_delivered(const struct hwtw_wheel *w, const struct hwtw_event *ev,
@@ -616,33 +619,18 @@ static noinline void hwtw_trace_delivered(const struct hwtw_wheel *w, const stru
 void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
 		    unsigned int delivered, unsigned int taken)
 {
-	struct hwtw_cpu *cpu;
-	unsigned int nr;
+	struct hwtw_cpu *cpu = hwtw_cpu_of(hwtw, ev->id);
+	unsigned int gone;
 
-	/* The last ones first: each goes in front of what was put back before. */
-	for (; taken > delivered; taken -= nr) {
-		nr = hwtw_same_wheel(ev + delivered, taken - delivered, true);
-		cpu = hwtw_cpu_of(hwtw, ev[taken - 1].id);
-		hwtw_cpu_lock(cpu);
-		hwtw_cpu_settle(cpu);
-		hwtw_wheel_put_back(&cpu->wheel, ev + taken - nr, nr);
-		hwtw_cpu_tidy(cpu, nr, 0);
-		hwtw_cpu_unlock(cpu);
-	}
-	for (; delivered; delivered -= nr, ev += nr) {
-		unsigned int gone;
-
-		nr = hwtw_same_wheel(ev, delivered, false);
-		cpu = hwtw_cpu_of(hwtw, ev->id);
-		hwtw_cpu_lock(cpu);
-		hwtw_cpu_settle(cpu);
-		gone = hwtw_wheel_commit(&cpu->wheel, ev, nr);
-		if (trace_hwtw_deliver_enabled())
-			hwtw_trace_delivered(&cpu->wheel, ev, nr);
-		hwtw_cpu_tidy(cpu, 0, nr);
-		hwtw_cpu_unlock(cpu);
-		hwtw_limits_give(hwtw, gone);
-	}
+	hwtw_cpu_lock(cpu);
+	hwtw_cpu_settle(cpu);
+	hwtw_wheel_put_back(&cpu->wheel, ev + delivered, taken - delivered);
+	gone = hwtw_wheel_commit(&cpu->wheel, ev, delivered);
+	if (trace_hwtw_deliver_enabled())
+		hwtw_trace_delivered(&cpu->wheel, ev, delivered);
+	hwtw_cpu_tidy(cpu, taken - delivered, taken);
+	hwtw_cpu_unlock(cpu);
+	hwtw_limits_give(hwtw, gone);
 }
 
 /*

@@ -28,7 +28,7 @@
 
 /* Operations carried out, and records delivered, in one go. */
 #define HWTW_OPS_CHUNK		64
-#define HWTW_READ_CHUNK		(IS_ENABLED(CONFIG_64BIT) ? 32 : 16)
+#define HWTW_READ_CHUNK		((IS_ENABLED(CONFIG_64BIT) ? 2 : 1) * HWTW_CHUNK_CLAIMS)
 
 #define HWTW_FEATURES		(HWTW_FEATURE_PERIODIC | HWTW_FEATURE_REALTIME | \
 				 HWTW_FEATURE_LIST | HWTW_FEATURE_STATS)

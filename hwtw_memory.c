@@ -6,6 +6,8 @@
  * under "Memory" at the head of hwtw_wheel.c.
  */
 #include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -14,8 +16,6 @@
 
 /* More chunks than claims and logs need. */
 #define HWTW_CHUNK_SLACK	12U
-/* The most chunks that are asked for in advance. */
-#define HWTW_CHUNK_ASK		16U
 /* Nodes for late timers asked for at once. */
 #define HWTW_LATE_ASK		32
 /*
@@ -26,8 +26,9 @@
 #define HWTW_SWEEP_OPS		32
 #define HWTW_SWEEP_LAST		2
 #define HWTW_SWEEP_LAST_RATIO	6
-/* Chunks given back by one call. */
-#define HWTW_TRIM_CHUNKS	128
+/* Pieces of memory given back, and chunks of claims dropped, by one call. */
+#define HWTW_TRIM_PIECES	16
+#define HWTW_DROP_CHUNKS	128
 
 /*
  * Stale claims
@@ -212,15 +213,31 @@ static noinline void hwtw_drop(struct hwtw_wheel *w, unsigned int chunks)
 	}
 }
 
-static noinline void hwtw_trim(struct hwtw_wheel *w, u32 keep)
+/* There are chunks that nobody uses, a block of them and more than are kept. */
+static bool hwtw_block_spare(const struct hwtw_wheel *w)
 {
-	unsigned int trim = HWTW_TRIM_CHUNKS;
-	u32 chunks = w->chunks;
+	return !hlist_empty(&w->whole_blocks) &&
+	       w->chunks >= hwtw_chunks_for(w, hwtw_claims_max(w)) + HWTW_CHUNK_KEEP +
+			    HWTW_BLOCK_CHUNKS;
+}
 
-	for (; chunks > keep && w->pool && trim; chunks--, trim--)
-		kfree(hwtw_chunk_get(w));
-	hwtw_chunks_set(w, chunks);
-	while (w->late_spares > HWTW_LATE_KEEP && trim--)
+static noinline void hwtw_trim(struct hwtw_wheel *w)
+{
+	unsigned int trim = HWTW_TRIM_PIECES;
+
+	for (; hwtw_block_spare(w) && trim; trim--) {
+		struct hwtw_block *block = hlist_entry(w->whole_blocks.first, struct hwtw_block,
+						       whole);
+		unsigned int i;
+
+		for (i = 0; i < HWTW_BLOCK_CHUNKS; i++)
+			__hlist_del(&block->chunk[i].pool);
+		__hlist_del(&block->whole);
+		list_del(&block->node);
+		hwtw_page_free(block);
+		hwtw_chunks_set(w, w->chunks - HWTW_BLOCK_CHUNKS);
+	}
+	for (; w->late_spares > HWTW_LATE_KEEP && trim; trim--)
 		kfree(hwtw_late_get(w));
 }
 
@@ -239,17 +256,15 @@ bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int other
 {
 	u32 valid = hwtw_valid(w);
 	unsigned int slow = HWTW_SWEEP_OPS;
-	u32 keep;
 
 	if (w->claims / HWTW_SWEEP_LAST_RATIO > valid)
 		slow = HWTW_SWEEP_LAST;
 	if (!valid)
-		hwtw_drop(w, HWTW_TRIM_CHUNKS);
+		hwtw_drop(w, HWTW_DROP_CHUNKS);
 	else if (hwtw_sweep_wanted(w))
 		hwtw_sweep(w, 1 + arms / HWTW_SWEEP_ARMS + others / slow);
-	keep = hwtw_chunks_for(w, hwtw_claims_max(w)) + HWTW_CHUNK_KEEP;
-	hwtw_trim(w, keep);
-	return !valid && (w->claims || w->chunks > keep);
+	hwtw_trim(w);
+	return !valid && (w->claims || hwtw_block_spare(w));
 }
 
 /**
@@ -271,8 +286,8 @@ int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int 
 		return 0;
 	memset(need, 0, sizeof(*need));
 	if (claims > w->room)
-		need->chunks = hwtw_chunks_for(w, claims) - w->chunks +
-			       min(claims / HWTW_CHUNK_CLAIMS, HWTW_CHUNK_ASK);
+		need->blocks = DIV_ROUND_UP(hwtw_chunks_for(w, claims) - w->chunks,
+					    HWTW_BLOCK_CHUNKS);
 	if (w->late_wanted)
 		need->late = HWTW_LATE_ASK;
 	if (w->free_slots < arms) {
@@ -290,14 +305,45 @@ int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int 
 }
 
 /**
- * hwtw_wheel_give_chunk - add a chunk to the pool
- * @w: the wheel
- * @chunk: memory of kmalloc()
+ * hwtw_page_alloc - get memory for slots or chunks
+ * @gfp: how
+ *
+ * Return: HWTW_PAGE_BYTES, aligned to that, or NULL.
  */
-void hwtw_wheel_give_chunk(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
+void *hwtw_page_alloc(gfp_t gfp)
 {
-	hwtw_chunk_put(w, chunk);
-	hwtw_chunks_set(w, w->chunks + 1);
+	/* Cheaper, where it has such pages. */
+	if (PAGE_SIZE == HWTW_PAGE_BYTES)
+		return (void *)__get_free_page(gfp);
+	return kmalloc(HWTW_PAGE_BYTES, gfp);
+}
+
+/**
+ * hwtw_page_free - give memory of hwtw_page_alloc() back
+ * @page: the memory
+ */
+void hwtw_page_free(void *page)
+{
+	if (PAGE_SIZE == HWTW_PAGE_BYTES)
+		free_page((unsigned long)page);
+	else
+		kfree(page);
+}
+
+/**
+ * hwtw_wheel_give_block - add a block of chunks
+ * @w: the wheel
+ * @block: memory of hwtw_page_alloc()
+ */
+void hwtw_wheel_give_block(struct hwtw_wheel *w, struct hwtw_block *block)
+{
+	unsigned int i;
+
+	list_add(&block->node, &w->blocks);
+	block->free = 0;
+	for (i = HWTW_BLOCK_CHUNKS; i--;)
+		hwtw_chunk_put(w, &block->chunk[i]);
+	hwtw_chunks_set(w, w->chunks + HWTW_BLOCK_CHUNKS);
 }
 
 /**
@@ -332,7 +378,7 @@ bool hwtw_wheel_give_dir(struct hwtw_wheel *w, u64 *part, unsigned int entries)
 /**
  * hwtw_wheel_give_page - add a page of slots
  * @w: the wheel
- * @page: memory of kmalloc(), aligned to its size
+ * @page: memory of hwtw_page_alloc()
  *
  * Return: false if there is no room for it in the directory.
  */
@@ -355,11 +401,11 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 		w->nr_pages++;
 	}
 	*entry = (unsigned long)page;
-	page->nr = nr;
-	page->used = 0;
+	page->index = nr << HWTW_PLACE_BITS;
+	page->free = HWTW_PAGE_SLOTS;
 	page->free_first = 1;
 	page->free_last = HWTW_PAGE_SLOTS;
-	page->worn = false;
+	page->slots = HWTW_PAGE_SLOTS;
 	page->key = HWTW_KEY_HIDDEN;
 	page->seq = 0;
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
@@ -382,6 +428,7 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
  */
 bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget)
 {
+	struct hwtw_block *block, *next;
 	struct hwtw_late *late;
 	unsigned int i;
 
@@ -391,27 +438,13 @@ bool hwtw_wheel_destroy(struct hwtw_wheel *w, unsigned int budget)
 		if (!budget--)
 			return true;
 		if (!(entry & 1))
-			kfree(hwtw_entry_page(entry));
+			hwtw_page_free(hwtw_entry_page(entry));
 	}
-	for (i = 0; i < HWTW_LOGS; i++) {
-		struct hwtw_log *log = &w->log[i];
-
-		while (!hwtw_log_empty(log)) {
-			struct hwtw_chunk *chunk = hwtw_chunk_of(log->head);
-
-			if (!budget--)
-				return true;
-			if (chunk == hwtw_chunk_of(log->tail - 1))
-				log->head = log->tail;
-			else
-				log->head = chunk->link->claim;
-			kfree(chunk);
-		}
-	}
-	while (w->pool) {
+	list_for_each_entry_safe(block, next, &w->blocks, node) {
 		if (!budget--)
 			return true;
-		kfree(hwtw_chunk_get(w));
+		list_del(&block->node);
+		hwtw_page_free(block);
 	}
 	while ((late = hwtw_late_first(w))) {
 		if (!budget--)

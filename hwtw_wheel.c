@@ -77,8 +77,9 @@
  *
  * Memory
  * ------
- * 32.3 bytes for the slot and 17.1 for the claim of a timer. Expiry allocates
- * nothing and can't fail: chunks move between the logs and a pool, and
+ * Slots and chunks are had and given back by the page: 32.3 bytes for the slot
+ * and 18.2 for the claim of a timer. Expiry allocates nothing and can't fail:
+ * chunks move between the logs and a pool, and
  *
  *   chunks >= claims / 15 + min(claims, logs) + HWTW_CHUNK_SLACK
  *
@@ -134,56 +135,78 @@ static_assert(offsetof(struct hwtw_page, key) == offsetof(struct hwtw_slot, key)
 static_assert(offsetof(struct hwtw_page, seq) == offsetof(struct hwtw_slot, seq));
 static_assert(offsetof(struct hwtw_page, slot) == sizeof(struct hwtw_slot));
 static_assert(sizeof(struct hwtw_chunk) == HWTW_CHUNK_BYTES);
+static_assert(sizeof(struct hwtw_block) == HWTW_PAGE_BYTES);
 static_assert(HWTW_PAGE_SLOTS == HWTW_PLACE_MASK);
 static_assert(HWTW_GEN_SHIFT + HWTW_GEN_BITS == 64);
 
+/* The first tick of 2^shift ns that is not before a time. */
+static u64 hwtw_round_up(u64 ns, u32 shift)
+{
+	return (ns + (1ULL << shift) - 1) >> shift;
+}
+
 static u64 hwtw_tick(const struct hwtw_wheel *w, u64 ns)
 {
-	return (ns + (1ULL << w->shift) - 1) >> w->shift;
+	return hwtw_round_up(ns, w->shift);
 }
 
 /*
  * Slots
  */
 
-/* Find the slot of a live timer that no reader holds. Any id will do. */
-static __always_inline bool hwtw_find(const struct hwtw_wheel *w, u64 id, struct hwtw_slot **slot)
+static enum hwtw_state hwtw_slot_state(const struct hwtw_slot *slot)
 {
-	u32 index = id & HWTW_INDEX_MASK;
-	u32 nr = index >> HWTW_PLACE_BITS;
-	u64 entry, key;
+	return HWTW_KEY_STATE(slot->key);
+}
+
+static void hwtw_slot_set(struct hwtw_slot *slot, enum hwtw_state state)
+{
+	slot->key = HWTW_KEY(HWTW_KEY_GEN(slot->key), state);
+}
+
+/* The slot that an id leads to, whoever has it now, or NULL. Any id will do. */
+static __always_inline struct hwtw_slot *hwtw_id_slot(const struct hwtw_wheel *w, u64 id)
+{
+	u64 entry;
+	/* Too large if it is another wheel's. */
+	u32 nr = (id >> HWTW_PLACE_BITS & (BIT(HWTW_WHEEL_BITS + HWTW_PAGE_BITS) - 1)) ^
+		 w->nr << HWTW_PAGE_BITS;
 
 	if (unlikely(nr >= w->nr_pages))
-		return false;
+		return NULL;
 	entry = *hwtw_dir_entry(w, array_index_nospec(nr, w->nr_pages));
 	if (unlikely(entry & 1))
-		return false;
-	*slot = hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
-	/* Generation and wheel, at once. */
-	key = (*slot)->key & (HWTW_KEY_HIDDEN | HWTW_GEN_MAX);
-	return likely((key << HWTW_WHEEL_BITS | w->nr) == id >> HWTW_INDEX_BITS);
+		return NULL;
+	return hwtw_page_slot(hwtw_entry_page(entry), id & HWTW_PLACE_MASK);
+}
+
+/* The slot of a pending timer, or NULL. Its key is its generation. */
+static __always_inline struct hwtw_slot *hwtw_find_pending(const struct hwtw_wheel *w, u64 id)
+{
+	struct hwtw_slot *slot = hwtw_id_slot(w, id);
+
+	return likely(slot && slot->key == id >> HWTW_GEN_SHIFT) ? slot : NULL;
 }
 
 /*
- * The slot of a periodic timer whose record is being copied out, or NULL. It
- * lives on after that, so others have to reach it even now.
+ * The slot of a live timer, or NULL. If its record is being copied out and was
+ * the last one, it is none any more.
  */
-static noinline struct hwtw_slot *hwtw_find_held(const struct hwtw_wheel *w, u64 id)
+static noinline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
 {
-	u32 gen = id >> HWTW_GEN_SHIFT;
-	u32 index = id & HWTW_INDEX_MASK;
-	struct hwtw_slot *slot;
+	struct hwtw_slot *slot = hwtw_id_slot(w, id);
 
-	if (hwtw_id_wheel(id) != w->nr || index >= w->nr_pages << HWTW_PLACE_BITS ||
-	    !(index & HWTW_PLACE_MASK))
+	if (!slot || HWTW_KEY_GEN(slot->key) != id >> HWTW_GEN_SHIFT)
 		return NULL;
-	slot = hwtw_slot(w, array_index_nospec(index, w->nr_pages << HWTW_PLACE_BITS));
-	if (!slot)
+	switch (hwtw_slot_state(slot)) {
+	case HWTW_SLOT_DELIVERING:
+		return slot->interval_ns ? slot : NULL;
+	case HWTW_SLOT_FREE:
+	case HWTW_SLOT_CANCELLED:
 		return NULL;
-	if (slot->key == HWTW_KEY(gen, HWTW_SLOT_REARMED) ||
-	    (slot->key == HWTW_KEY(gen, HWTW_SLOT_DELIVERING) && slot->interval_ns))
+	default:
 		return slot;
-	return NULL;
+	}
 }
 
 static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
@@ -198,102 +221,99 @@ static u32 hwtw_slot_place(const struct hwtw_slot *slot)
 
 static u32 hwtw_slot_index(const struct hwtw_slot *slot)
 {
-	return hwtw_slot_page(slot)->nr << HWTW_PLACE_BITS | hwtw_slot_place(slot);
+	return hwtw_slot_page(slot)->index + hwtw_slot_place(slot);
+}
+
+static u64 hwtw_id(const struct hwtw_wheel *w, u32 gen, u32 index)
+{
+	return (u64)gen << HWTW_GEN_SHIFT | (u64)w->nr << HWTW_INDEX_BITS | index;
 }
 
 static u64 hwtw_slot_id(const struct hwtw_wheel *w, const struct hwtw_slot *slot, u32 index)
 {
-	return (u64)slot->key << HWTW_GEN_SHIFT | (u64)w->nr << HWTW_INDEX_BITS | index;
+	return hwtw_id(w, HWTW_KEY_GEN(slot->key), index);
 }
 
-static enum hwtw_state hwtw_slot_state(const struct hwtw_slot *slot)
+static void hwtw_page_drop(struct hwtw_wheel *w, struct hwtw_page *page)
 {
-	return HWTW_KEY_STATE(slot->key);
-}
-
-static void hwtw_slot_set(struct hwtw_slot *slot, enum hwtw_state state)
-{
-	slot->key = HWTW_KEY(HWTW_KEY_GEN(slot->key), state);
-}
-
-static void hwtw_page_free(struct hwtw_wheel *w, struct hwtw_page *page)
-{
-	u64 *entry = hwtw_dir_entry(w, page->nr);
+	u32 nr = page->index >> HWTW_PLACE_BITS;
+	u64 *entry = hwtw_dir_entry(w, nr);
 	u32 gen = 0;
 	int i;
 
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
 		gen = max(gen, page->slot[i].key);
-	if (!page->worn) {
+	if (page->free)
 		list_del(&page->node);
-		w->free_slots -= HWTW_PAGE_SLOTS;
-	}
-	/* A worn page's number is never used again. */
+	w->free_slots -= page->free;
 	*entry = HWTW_ENTRY_FREE(w->free_page, HWTW_KEY_GEN(gen));
-	if (!page->worn)
-		w->free_page = page->nr;
+	/* With a slot that is spent the number is, too. */
+	if (page->slots == HWTW_PAGE_SLOTS)
+		w->free_page = nr;
 	w->pages--;
-	kfree(page);
+	hwtw_page_free(page);
 }
 
 /* The last timer of a page is gone: let the page go, unless slots get few. */
 static noinline void hwtw_page_empty(struct hwtw_wheel *w, struct hwtw_page *page)
 {
-	if (page->worn || w->free_slots >= HWTW_PAGE_SLOTS + HWTW_SLOTS_KEEP)
-		hwtw_page_free(w, page);
+	if (page->slots < HWTW_PAGE_SLOTS || w->free_slots >= HWTW_PAGE_SLOTS + HWTW_SLOTS_KEEP)
+		hwtw_page_drop(w, page);
 	else
 		list_move_tail(&page->node, &w->partial);
 }
 
-/* A slot has spent its generations: take no more from its page. */
-static noinline void hwtw_page_wear(struct hwtw_wheel *w, struct hwtw_page *page)
-{
-	if (page->worn)
-		return;
-	page->worn = true;
-	if (page->used < HWTW_PAGE_SLOTS) {
-		list_del(&page->node);
-		w->free_slots -= HWTW_PAGE_SLOTS - page->used;
-	}
-}
-
 /* There is one: hwtw_wheel_need() saw to it. */
-static __always_inline struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w)
+static __always_inline struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w, u32 *index)
 {
 	struct hwtw_page *page = list_first_entry(&w->partial, struct hwtw_page, node);
-	struct hwtw_slot *slot = hwtw_page_slot(page, page->free_first);
+	u32 place = page->free_first;
+	struct hwtw_slot *slot = hwtw_page_slot(page, place);
 
+	*index = page->index + place;
 	page->free_first = slot->next_free;
 	w->free_slots--;
-	if (unlikely(++page->used == HWTW_PAGE_SLOTS))
+	if (unlikely(!--page->free))
 		list_del(&page->node);
 	return slot;
 }
 
-static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot)
+/* A slot has spent its generations: it is not used again. */
+static noinline void hwtw_slot_retire(struct hwtw_wheel *w, struct hwtw_slot *slot)
+{
+	struct hwtw_page *page = hwtw_slot_page(slot);
+
+	slot->key = HWTW_KEY(0, HWTW_SLOT_FREE);
+	slot->seq = 0;
+	if (page->free == --page->slots)
+		hwtw_page_empty(w, page);
+}
+
+/* Let the slot with an index go. */
+static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot,
+					   u32 index)
 {
 	struct hwtw_page *page = hwtw_slot_page(slot);
 	u32 gen = HWTW_KEY_GEN(slot->key);
-	u8 place = hwtw_slot_place(slot);
+	u8 place = index & HWTW_PLACE_MASK;
 
-	if (unlikely(gen == HWTW_GEN_MAX))
-		hwtw_page_wear(w, page);
-	slot->key = HWTW_KEY(HWTW_KEY_GEN(gen + 1), HWTW_SLOT_FREE);
+	if (unlikely(gen == HWTW_GEN_MAX)) {
+		hwtw_slot_retire(w, slot);
+		return;
+	}
+	slot->key = HWTW_KEY(gen + 1, HWTW_SLOT_FREE);
 	slot->seq = 0;
 
-	if (likely(page->used < HWTW_PAGE_SLOTS)) {
+	w->free_slots++;
+	if (likely(page->free)) {
 		hwtw_page_slot(page, page->free_last)->next_free = place;
 	} else {
 		page->free_first = place;
 		/* In front, with the fuller ones, so that others get empty. */
-		if (!page->worn)
-			list_add(&page->node, &w->partial);
+		list_add(&page->node, &w->partial);
 	}
 	page->free_last = place;
-	page->used--;
-	if (likely(!page->worn))
-		w->free_slots++;
-	if (unlikely(!page->used))
+	if (unlikely(++page->free == page->slots))
 		hwtw_page_empty(w, page);
 }
 
@@ -582,77 +602,40 @@ static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *
 	hwtw_place(w, claim);
 }
 
-/* Leave the state it is in. Returns that state, as userspace knows it. */
-static __always_inline int hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
+/* Leave the state it is in. */
+static void hwtw_detach(struct hwtw_wheel *w, struct hwtw_slot *slot)
 {
 	enum hwtw_state state = hwtw_slot_state(slot);
 
-	if (likely(state == HWTW_SLOT_PENDING)) {
-		w->pending--;
-		slot->seq = 0;
-		return HWTW_PENDING;
-	}
 	if (state == HWTW_SLOT_LATE)
 		hwtw_late_del(w, hwtw_late_find(w, slot));
-	w->unread--;
-	w->withdrawn++;
+	if (state == HWTW_SLOT_PENDING) {
+		w->pending--;
+	} else {
+		w->unread--;
+		w->withdrawn++;
+	}
 	slot->seq = 0;
-	return HWTW_EXPIRED;
 }
 
-/* Arm a new timer. There is a slot and a chunk. Returns its state, or -EAGAIN. */
-static __always_inline int hwtw_arm(struct hwtw_wheel *w, u64 now, u64 expires, u64 interval,
-				    u64 user_data, u64 *id)
+/*
+ * What operations do to timers other than pending ones, and to those that are
+ * due. They return a state as userspace knows it or -E*; -EAGAIN: nothing was
+ * changed.
+ */
+
+/* Give a timer a new time. There is a chunk. Returns the state it was in. */
+static noinline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires, u64 interval)
 {
+	struct hwtw_slot *slot = hwtw_find(w, id);
 	u64 tick = hwtw_tick(w, expires);
-	bool due = hwtw_due(w, now, expires, tick);
-	struct hwtw_slot *slot;
-	u32 index;
+	enum hwtw_state state;
+	bool due;
 
-	/* The slot of a timer cancelled just before is not to be had if its page is worn. */
-	if (unlikely(!w->free_slots))
-		return -EAGAIN;
-	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
-		return -EAGAIN;
-	slot = hwtw_slot_alloc(w);
-	slot->expires_ns = expires;
-	slot->user_data = user_data;
-	slot->interval_ns = interval;
-	index = hwtw_slot_index(slot);
-	*id = hwtw_slot_id(w, slot, index);
-	hwtw_insert(w, slot, index, tick, due);
-	w->armed++;
-	return due ? HWTW_EXPIRED : HWTW_PENDING;
-}
-
-/* Give a timer a new time, other than a later one. There is a chunk. */
-static noinline int hwtw_rearm_anew(struct hwtw_wheel *w, struct hwtw_slot *slot, u64 now,
-				    u64 expires, u64 interval)
-{
-	u64 tick = hwtw_tick(w, expires);
-	bool due = hwtw_due(w, now, expires, tick);
-	int state;
-
-	if (unlikely(due) && !hwtw_due_ready(w, now, tick))
-		return -EAGAIN;
-	state = hwtw_detach(w, slot);
-	slot->expires_ns = expires;
-	slot->interval_ns = interval;
-	hwtw_insert(w, slot, hwtw_slot_index(slot), tick, due);
-	w->rearmed++;
-	return state;
-}
-
-/* Give a timer a new time. There is a chunk. Returns the state it was in, or -E*. */
-static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expires,
-				      u64 interval)
-{
-	struct hwtw_slot *slot;
-
-	if (unlikely(!hwtw_find(w, id, &slot))) {
-		slot = hwtw_find_held(w, id);
-		if (!slot)
-			return -ENOENT;
+	if (!slot)
+		return -ENOENT;
+	state = hwtw_slot_state(slot);
+	if (state & HWTW_SLOT_HIDDEN) {
 		/* It begins anew when the reader lets it go. */
 		slot->expires_ns = expires;
 		slot->interval_ns = interval;
@@ -660,40 +643,44 @@ static __always_inline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64
 		w->rearmed++;
 		return HWTW_EXPIRED;
 	}
-	if (hwtw_slot_state(slot) != HWTW_SLOT_PENDING || expires < slot->expires_ns ||
-	    expires <= now)
-		return hwtw_rearm_anew(w, slot, now, expires, interval);
-	/* Its claim comes up in time and finds out. */
+	due = hwtw_due(w, now, expires, tick);
+	if (due && !hwtw_due_ready(w, now, tick))
+		return -EAGAIN;
+	hwtw_detach(w, slot);
 	slot->expires_ns = expires;
 	slot->interval_ns = interval;
+	hwtw_insert(w, slot, hwtw_slot_index(slot), tick, due);
 	w->rearmed++;
-	return HWTW_PENDING;
+	return state == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
 }
 
-/* Remove a timer. Returns the state it was in, or -ENOENT. */
-static __always_inline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
+/* Remove a timer. Returns the state it was in. */
+static noinline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 {
-	struct hwtw_slot *slot;
-	int state;
+	struct hwtw_slot *slot = hwtw_find(w, id);
 
-	if (unlikely(!hwtw_find(w, id, &slot))) {
-		slot = hwtw_find_held(w, id);
-		if (!slot)
-			return -ENOENT;
-		if (hwtw_slot_state(slot) == HWTW_SLOT_REARMED) {
-			hwtw_slot_set(slot, HWTW_SLOT_CANCELLED);
-			return HWTW_PENDING;
-		}
+	if (!slot)
+		return -ENOENT;
+	switch (hwtw_slot_state(slot)) {
+	case HWTW_SLOT_REARMED:
+		hwtw_slot_set(slot, HWTW_SLOT_CANCELLED);
+		return HWTW_PENDING;
+	case HWTW_SLOT_DELIVERING:
 		/* Its record was there first, and is the last one. */
 		slot->interval_ns = 0;
 		return -ENOENT;
-	}
-	state = hwtw_detach(w, slot);
-	hwtw_slot_free(w, slot);
-	w->cancelled++;
-	if (unlikely(state == HWTW_EXPIRED))
+	case HWTW_SLOT_PENDING:
+		hwtw_detach(w, slot);
+		hwtw_slot_free(w, slot, id);
+		w->cancelled++;
+		return HWTW_PENDING;
+	default:
+		hwtw_detach(w, slot);
+		hwtw_slot_free(w, slot, id);
+		w->cancelled++;
 		w->cancelled_unread++;
-	return state;
+		return HWTW_EXPIRED;
+	}
 }
 
 /* Fill in what is known about a timer. Returns the state it is in. */
@@ -712,15 +699,14 @@ static int hwtw_describe(const struct hwtw_slot *slot, struct hwtw_timer *timer)
 /* The same, of a timer with an id. Or returns -ENOENT. */
 static noinline int hwtw_query(const struct hwtw_wheel *w, u64 id, struct hwtw_timer *timer)
 {
-	struct hwtw_slot *slot;
+	struct hwtw_slot *slot = hwtw_find(w, id);
 
-	if (!hwtw_find(w, id, &slot)) {
-		slot = hwtw_find_held(w, id);
-		if (!slot)
-			return -ENOENT;
-	}
-	return hwtw_describe(slot, timer);
+	return slot ? hwtw_describe(slot, timer) : -ENOENT;
 }
+
+/*
+ * Operations
+ */
 
 static bool hwtw_flags_bad(const struct hwtw_timer *timer)
 {
@@ -761,31 +747,166 @@ static u64 hwtw_op_expires(const struct hwtw_timer *timer, u64 now)
 	return min(expires + now, HWTW_TIME_MAX_NS);
 }
 
-/* One operation. Returns a state or -E*; -EAGAIN: nothing was changed. */
-static __always_inline int hwtw_op(struct hwtw_wheel *w, u64 now, struct hwtw_op *op)
+static bool hwtw_timer_bad(const struct hwtw_timer *timer, u32 shift)
 {
-	struct hwtw_timer *timer = &op->timer;
+	return unlikely(hwtw_flags_bad(timer) || hwtw_time_bad(timer, shift));
+}
 
-	if (unlikely(hwtw_flags_bad(timer)))
-		return -EINVAL;
-	switch (op->opcode) {
-	case HWTW_OP_ARM:
-		if (unlikely(hwtw_time_bad(timer, w->shift)))
-			return -EINVAL;
-		return hwtw_arm(w, now, hwtw_op_expires(timer, now), timer->interval_ns,
-				timer->user_data, &timer->id);
-	case HWTW_OP_REARM:
-		if (unlikely(hwtw_time_bad(timer, w->shift)))
-			return -EINVAL;
-		return hwtw_rearm(w, now, timer->id, hwtw_op_expires(timer, now),
-				  timer->interval_ns);
-	case HWTW_OP_CANCEL:
-		return hwtw_cancel(w, timer->id);
-	case HWTW_OP_QUERY:
-		return hwtw_query(w, timer->id, timer);
-	default:
-		return -EINVAL;
+/*
+ * Report how an operation ended, with a state or -E*. Returns false if it has
+ * to be carried out later, or by another wheel.
+ */
+static __always_inline bool hwtw_op_end(const struct hwtw_wheel *w, struct hwtw_op *op, int state)
+{
+	if (unlikely(state < 0)) {
+		if (state == -EAGAIN ||
+		    (state == -ENOENT && hwtw_id_wheel(op->timer.id) != w->nr))
+			return false;
+		op->result = state;
+		return true;
 	}
+	op->result = 0;
+	op->timer.state = state;
+	return true;
+}
+
+/*
+ * The loops for operations of one kind in a row. They return how many they
+ * carried out. What expires up to @past is due.
+ */
+
+static unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 past, unsigned int *credit,
+				 struct hwtw_op *op, unsigned int nr)
+{
+	const u64 base = hwtw_id(w, 0, 0);
+	const u32 shift = w->shift;
+	unsigned int i;
+
+	/* The slots of timers cancelled just before may not be had, if they are spent. */
+	nr = min3(nr, *credit, w->free_slots);
+	for (i = 0; i < nr && op->opcode == HWTW_OP_ARM; i++, op++) {
+		struct hwtw_timer *timer = &op->timer;
+		struct hwtw_claim claim;
+		struct hwtw_slot *slot;
+		u64 expires;
+		bool due;
+		u32 gen;
+
+		if (hwtw_timer_bad(timer, shift)) {
+			op->result = -EINVAL;
+			continue;
+		}
+		expires = hwtw_op_expires(timer, now);
+		due = expires <= past;
+		claim.tick = hwtw_round_up(expires, shift);
+		if (unlikely(due) && !hwtw_due_ready(w, now, claim.tick))
+			break;
+		slot = hwtw_slot_alloc(w, &claim.index);
+		claim.seq = ++w->seq;
+		gen = HWTW_KEY_GEN(slot->key);
+		slot->expires_ns = expires;
+		slot->user_data = timer->user_data;
+		slot->interval_ns = timer->interval_ns;
+		slot->key = HWTW_KEY(gen, HWTW_SLOT_PENDING);
+		slot->seq = claim.seq;
+		timer->id = base | (u64)gen << HWTW_GEN_SHIFT | claim.index;
+		timer->state = HWTW_PENDING;
+		op->result = 0;
+		w->armed++;
+		--*credit;
+		if (unlikely(due)) {
+			timer->state = HWTW_EXPIRED;
+			hwtw_insert_due(w, slot, claim);
+			continue;
+		}
+		w->pending++;
+		hwtw_place(w, claim);
+	}
+	return i;
+}
+
+static unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past, struct hwtw_op *op,
+				   unsigned int nr)
+{
+	const u32 shift = w->shift;
+	unsigned int i;
+
+	for (i = 0; i < nr && op->opcode == HWTW_OP_REARM; i++, op++) {
+		struct hwtw_timer *timer = &op->timer;
+		struct hwtw_slot *slot;
+		int state = HWTW_PENDING;
+		u64 expires;
+
+		if (hwtw_timer_bad(timer, shift)) {
+			op->result = -EINVAL;
+			continue;
+		}
+		expires = hwtw_op_expires(timer, now);
+		slot = hwtw_find_pending(w, timer->id);
+		if (likely(slot) && expires >= slot->expires_ns && expires > now) {
+			/* Its claim comes up in time and finds out. */
+			slot->expires_ns = expires;
+			slot->interval_ns = timer->interval_ns;
+			w->rearmed++;
+		} else if (likely(slot && expires > past)) {
+			struct hwtw_claim claim = {
+				.tick	= hwtw_round_up(expires, shift),
+				.index	= timer->id & HWTW_INDEX_MASK,
+				.seq	= ++w->seq,
+			};
+
+			slot->expires_ns = expires;
+			slot->interval_ns = timer->interval_ns;
+			slot->seq = claim.seq;
+			w->rearmed++;
+			hwtw_place(w, claim);
+		} else {
+			state = hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
+		}
+		if (!hwtw_op_end(w, op, state))
+			break;
+	}
+	return i;
+}
+
+static unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int *credit,
+				    struct hwtw_op *op, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr && op->opcode == HWTW_OP_CANCEL; i++, op++) {
+		u64 id = op->timer.id;
+		struct hwtw_slot *slot;
+		int state = HWTW_PENDING;
+
+		if (unlikely(hwtw_flags_bad(&op->timer))) {
+			op->result = -EINVAL;
+			continue;
+		}
+		slot = hwtw_find_pending(w, id);
+		if (likely(slot)) {
+			w->pending--;
+			w->cancelled++;
+			hwtw_slot_free(w, slot, id);
+		} else {
+			state = hwtw_cancel(w, id);
+		}
+		if (!hwtw_op_end(w, op, state))
+			break;
+		if (likely(state > 0))
+			++*credit;
+	}
+	return i;
+}
+
+/* An operation that is none of those. */
+static unsigned int hwtw_other_op(struct hwtw_wheel *w, struct hwtw_op *op)
+{
+	int state = -EINVAL;
+
+	if (op->opcode == HWTW_OP_QUERY && !hwtw_flags_bad(&op->timer))
+		state = hwtw_query(w, op->timer.id, &op->timer);
+	return hwtw_op_end(w, op, state);
 }
 
 static noinline void hwtw_trace_ops(const struct hwtw_wheel *w, u64 now,
@@ -823,38 +944,40 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr)
 {
 	bool few = w->pending < HWTW_EARLY_MIN;
-	u64 tick = now >> w->shift;
-	unsigned int i;
+	u64 tick = now >> w->shift, past;
+	unsigned int done = 0, some;
 
 	/* Nothing lies between the clock and now: placement is shorter from there. */
 	if (tick > w->clk && tick < w->next)
 		hwtw_clock(w, tick);
-	for (i = 0; i < nr; i++, op++) {
-		int state;
-
-		if (op->opcode == HWTW_OP_ARM && !*credit)
+	past = max(now, w->clk << w->shift);
+	/* Each operation takes a number at most. */
+	if (unlikely(w->seq >= HWTW_SEQ_NONE - 1 - nr))
+		w->seq = 0;
+	do {
+		switch (op->opcode) {
+		case HWTW_OP_ARM:
+			some = hwtw_arm_ops(w, now, past, credit, op, nr - done);
 			break;
-		state = hwtw_op(w, now, op);
-		if (unlikely(state < 0)) {
-			if (state == -EAGAIN ||
-			    (state == -ENOENT && hwtw_id_wheel(op->timer.id) != w->nr))
-				break;
-			op->result = state;
-			continue;
+		case HWTW_OP_REARM:
+			some = hwtw_rearm_ops(w, now, past, op, nr - done);
+			break;
+		case HWTW_OP_CANCEL:
+			some = hwtw_cancel_ops(w, credit, op, nr - done);
+			break;
+		default:
+			some = hwtw_other_op(w, op);
+			break;
 		}
-		op->result = 0;
-		op->timer.state = state;
-		if (op->opcode == HWTW_OP_ARM)
-			--*credit;
-		else if (op->opcode == HWTW_OP_CANCEL)
-			++*credit;
-	}
+		done += some;
+		op += some;
+	} while (some && done < nr);
 	if (trace_hwtw_arm_enabled() || trace_hwtw_rearm_enabled() || trace_hwtw_cancel_enabled())
-		hwtw_trace_ops(w, now, op - i, i);
+		hwtw_trace_ops(w, now, op - done, done);
 	/* They have become worth to be drained in advance: a run sees to it. */
 	if (few && w->pending >= HWTW_EARLY_MIN)
 		w->wake = min(w->wake, w->clk + 1);
-	return i;
+	return done;
 }
 
 /**
@@ -878,12 +1001,15 @@ unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
 	u32 i = *index;
 
 	for (; i < end && nr < max && budget; i++, budget--) {
-		const struct hwtw_slot *slot = hwtw_slot(w, array_index_nospec(i, end));
+		u32 page = array_index_nospec(i >> HWTW_PLACE_BITS, w->nr_pages);
+		u64 entry = *hwtw_dir_entry(w, page);
+		const struct hwtw_slot *slot;
 
-		if (!slot) {
+		if (entry & 1) {
 			i |= HWTW_PLACE_MASK;
 			continue;
 		}
+		slot = hwtw_page_slot(hwtw_entry_page(entry), i & HWTW_PLACE_MASK);
 		switch (hwtw_slot_state(slot)) {
 		case HWTW_SLOT_PENDING:
 		case HWTW_SLOT_EXPIRED:
@@ -967,27 +1093,26 @@ static noinline void hwtw_trace_expired(const struct hwtw_wheel *w, const struct
 	}
 }
 
-/* Expire up to @budget claims of a bucket of level 0. Returns how many. */
-static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsigned int budget)
+/* Expire up to @budget claims of the bucket of a tick on level 0. Returns how many. */
+static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, u64 tick,
+				unsigned int budget)
 {
 	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
 	unsigned int nr = hwtw_log_gather(w, log, slot, budget);
 	const struct hwtw_claim *claim = log->head;
-	unsigned int i;
+	u64 due = tick << w->shift;
+	unsigned int expired = 0, i;
 
 	for (i = 0; i < nr; i++, claim++) {
-		u64 tick;
-
 		if (unlikely(!hwtw_claim_valid(slot[i], claim))) {
 			w->dropped++;
 			continue;
 		}
-		tick = hwtw_tick(w, slot[i]->expires_ns);
-		if (unlikely(tick > claim->tick)) {
+		if (unlikely(slot[i]->expires_ns > due)) {
 			struct hwtw_claim later = *claim;
 
 			/* It was re-armed. A sweep may have been where it goes. */
-			later.tick = tick;
+			later.tick = hwtw_tick(w, slot[i]->expires_ns);
 			later.seq = hwtw_seq_next(w);
 			slot[i]->seq = later.seq;
 			hwtw_place(w, later);
@@ -995,14 +1120,16 @@ static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, unsi
 			continue;
 		}
 		hwtw_slot_set(slot[i], HWTW_SLOT_EXPIRED);
-		w->pending--;
-		w->unread++;
-		w->expired++;
-		w->unread_tick = claim->tick;
 		hwtw_log_append(w, &w->log[HWTW_UNREAD], *claim);
+		expired++;
 	}
 	if (trace_hwtw_expire_enabled())
 		hwtw_trace_expired(w, log->head, slot, nr);
+	if (expired)
+		w->unread_tick = tick;
+	w->pending -= expired;
+	w->unread += expired;
+	w->expired += expired;
 	hwtw_log_consume(w, log, nr);
 	return nr;
 }
@@ -1039,7 +1166,8 @@ static bool hwtw_drain(struct hwtw_wheel *w, unsigned int level, u64 start, unsi
 
 		if (!max)
 			return false;
-		*budget -= level ? hwtw_cascade(w, level, log, max) : hwtw_expire(w, log, max);
+		*budget -= level ? hwtw_cascade(w, level, log, max) :
+				   hwtw_expire(w, log, start, max);
 	}
 	hwtw_bucket_done(w, bucket);
 	if (level)
@@ -1359,16 +1487,17 @@ unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev
 	unsigned int gone = 0, i;
 
 	for (i = 0; i < nr; i++) {
-		struct hwtw_slot *slot = hwtw_slot(w, ev[i].id & HWTW_INDEX_MASK);
+		u32 index = ev[i].id & HWTW_INDEX_MASK;
+		struct hwtw_slot *slot = hwtw_slot(w, index);
 		enum hwtw_state state = hwtw_slot_state(slot);
 
 		if (likely(!slot->interval_ns && state == HWTW_SLOT_DELIVERING)) {
-			hwtw_slot_free(w, slot);
+			hwtw_slot_free(w, slot, index);
 			gone++;
 			continue;
 		}
 		if (state == HWTW_SLOT_CANCELLED) {
-			hwtw_slot_free(w, slot);
+			hwtw_slot_free(w, slot, index);
 			w->cancelled++;
 			continue;
 		}
@@ -1410,7 +1539,7 @@ void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsi
 		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_CANCELLED)) {
 			w->withdrawn++;
 			w->cancelled++;
-			hwtw_slot_free(w, slot);
+			hwtw_slot_free(w, slot, index);
 			continue;
 		}
 		claim.tick = hwtw_tick(w, slot->expires_ns);
@@ -1438,4 +1567,5 @@ void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now)
 	w->free_page = HWTW_ENTRY_END;
 	w->late = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&w->partial);
+	INIT_LIST_HEAD(&w->blocks);
 }

@@ -9,6 +9,7 @@
 #define _HWTW_WHEEL_H
 
 #include <linux/bitops.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
 
 #include "hwtw.h"
@@ -51,13 +52,14 @@ static inline struct hwtw_slot *hwtw_page_slot(const struct hwtw_page *page, u32
 	return (struct hwtw_slot *)page + place;
 }
 
-/* The slot with an index that there is, or was: NULL if the page was freed. */
+/* The slot with an index that there is, or was: one of nobody if the page was freed. */
 static inline struct hwtw_slot *hwtw_slot(const struct hwtw_wheel *w, u32 index)
 {
+	static struct hwtw_slot nobody = { .key = HWTW_KEY_HIDDEN };
 	u64 entry = *hwtw_dir_entry(w, index >> HWTW_PLACE_BITS);
 
 	if (unlikely(entry & 1))
-		return NULL;
+		return &nobody;
 	return hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
 }
 
@@ -88,20 +90,30 @@ static inline bool hwtw_log_empty(const struct hwtw_log *log)
 	return log->head == log->tail;
 }
 
+static inline struct hwtw_block *hwtw_block_of(const struct hwtw_chunk *chunk)
+{
+	return (struct hwtw_block *)((unsigned long)chunk & ~(HWTW_PAGE_BYTES - 1UL));
+}
+
+/* There is one: hwtw_wheel_need() saw to it. */
 static inline struct hwtw_chunk *hwtw_chunk_get(struct hwtw_wheel *w)
 {
-	struct hwtw_chunk *chunk = w->pool;
+	struct hwtw_chunk *chunk = hlist_entry(w->pool.first, struct hwtw_chunk, pool);
+	struct hwtw_block *block = hwtw_block_of(chunk);
 
-	w->pool = chunk->link;
-	w->pool_chunks--;
+	__hlist_del(&chunk->pool);
+	if (block->free-- == HWTW_BLOCK_CHUNKS)
+		__hlist_del(&block->whole);
 	return chunk;
 }
 
 static inline void hwtw_chunk_put(struct hwtw_wheel *w, struct hwtw_chunk *chunk)
 {
-	chunk->link = w->pool;
-	w->pool = chunk;
-	w->pool_chunks++;
+	struct hwtw_block *block = hwtw_block_of(chunk);
+
+	hlist_add_head(&chunk->pool, &w->pool);
+	if (++block->free == HWTW_BLOCK_CHUNKS)
+		hlist_add_head(&block->whole, &w->whole_blocks);
 }
 
 /* The chunk that a sweep writes to was read from, to its end or not. */
@@ -156,7 +168,7 @@ static inline unsigned int hwtw_log_first(const struct hwtw_log *log, unsigned i
 
 static inline bool hwtw_claim_valid(const struct hwtw_slot *slot, const struct hwtw_claim *claim)
 {
-	return likely(slot) && slot->seq == claim->seq;
+	return slot->seq == claim->seq;
 }
 
 static inline u32 hwtw_seq_next(struct hwtw_wheel *w)

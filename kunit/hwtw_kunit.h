@@ -16,6 +16,16 @@
  * The owner of a wheel
  */
 
+/* Leave so many chunks, by keeping others from the wheel for good. */
+static inline void hwtw_kunit_leave_chunks(struct hwtw_wheel *w, u32 chunks)
+{
+	u32 spare = w->chunks - chunks;
+
+	hwtw_chunks_set(w, chunks);
+	while (spare--)
+		hwtw_chunk_get(w);
+}
+
 /*
  * Give the wheel what it needs for some operations, as the device does. If
  * @exact, give the chunks that the rule demands and none to spare.
@@ -27,14 +37,16 @@ static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
 	int err;
 
 	while ((err = hwtw_wheel_need(w, arms, rearms, &need)) > 0) {
-		if (exact && need.chunks)
-			need.chunks = hwtw_chunks_for(w, hwtw_claims_max(w) + arms + rearms) -
-				      w->chunks;
-		while (need.chunks--) {
-			struct hwtw_chunk *chunk = kmalloc(sizeof(*chunk), GFP_KERNEL);
+		if (need.blocks) {
+			while (need.blocks--) {
+				struct hwtw_block *block = hwtw_page_alloc(GFP_KERNEL);
 
-			KUNIT_ASSERT_NOT_NULL(test, chunk);
-			hwtw_wheel_give_chunk(w, chunk);
+				KUNIT_ASSERT_NOT_NULL(test, block);
+				hwtw_wheel_give_block(w, block);
+			}
+			if (exact)
+				hwtw_kunit_leave_chunks(w, hwtw_chunks_for(w, hwtw_claims_max(w) +
+									      arms + rearms));
 		}
 		while (need.late--) {
 			struct hwtw_late *late = kmalloc(sizeof(*late), GFP_KERNEL);
@@ -49,11 +61,11 @@ static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
 			KUNIT_ASSERT_TRUE(test, hwtw_wheel_give_dir(w, dir, need.dir));
 		}
 		while (need.pages--) {
-			struct hwtw_page *page = kmalloc(sizeof(*page), GFP_KERNEL);
+			struct hwtw_page *page = hwtw_page_alloc(GFP_KERNEL);
 
 			KUNIT_ASSERT_NOT_NULL(test, page);
 			if (!hwtw_wheel_give_page(w, page))
-				kfree(page);
+				hwtw_page_free(page);
 		}
 	}
 	KUNIT_ASSERT_EQ(test, err, 0);
@@ -185,9 +197,9 @@ static inline void hwtw_kunit_reset(struct hwtw_wheel *w, u32 shift, u64 now)
 /* The slot of a timer, or NULL. */
 static inline struct hwtw_slot *hwtw_kunit_find(const struct hwtw_wheel *w, u64 id)
 {
-	struct hwtw_slot *slot;
+	struct hwtw_slot *slot = hwtw_find(w, id);
 
-	return hwtw_find(w, id, &slot) ? slot : NULL;
+	return slot && !(hwtw_slot_state(slot) & HWTW_SLOT_HIDDEN) ? slot : NULL;
 }
 
 /* The wheel of a test that has one. */
@@ -353,19 +365,21 @@ static inline struct hwtw_page *hwtw_kunit_page(const struct hwtw_wheel *w, u32 
 static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw_tally *t,
 					 const struct hwtw_page *page)
 {
-	unsigned int i, place, used = 0;
+	unsigned int i, place, free = 0, spent = 0;
 
 	HWTW_MUST(t, page->key == HWTW_KEY_HIDDEN && !page->seq);
 	for (i = 1; i <= HWTW_PAGE_SLOTS; i++) {
 		const struct hwtw_slot *slot = hwtw_page_slot(page, i);
-		u32 index = page->nr << HWTW_PLACE_BITS | i;
+		u32 index = page->index | i;
 
-		used += hwtw_slot_state(slot) != HWTW_SLOT_FREE;
 		HWTW_MUST(t, hwtw_slot_index(slot) == index);
-		HWTW_MUST(t, HWTW_KEY_GEN(slot->key) || page->worn);
 		switch (hwtw_slot_state(slot)) {
 		case HWTW_SLOT_FREE:
 			HWTW_MUST(t, !slot->seq);
+			if (HWTW_KEY_GEN(slot->key))
+				free++;
+			else
+				spent++;
 			continue;
 		case HWTW_SLOT_PENDING:
 			t->pending++;
@@ -386,25 +400,26 @@ static inline void hwtw_kunit_check_page(const struct hwtw_wheel *w, struct hwtw
 		default:
 			HWTW_MUST(t, !"a known state");
 		}
-		HWTW_MUST(t, slot->seq);
+		HWTW_MUST(t, slot->seq && HWTW_KEY_GEN(slot->key));
 	}
-	HWTW_MUST(t, page->used == used);
+	HWTW_MUST(t, page->free == free);
+	HWTW_MUST(t, page->slots == HWTW_PAGE_SLOTS - spent);
+	HWTW_MUST(t, page->slots == HWTW_PAGE_SLOTS || page->free < page->slots);
 	place = page->free_first;
-	for (i = used; i < HWTW_PAGE_SLOTS; i++) {
-		HWTW_MUST(t, hwtw_slot_state(hwtw_page_slot(page, place)) == HWTW_SLOT_FREE);
-		if (i == HWTW_PAGE_SLOTS - 1)
-			HWTW_MUST(t, place == page->free_last);
-		place = hwtw_page_slot(page, place)->next_free;
-		if (i < HWTW_PAGE_SLOTS - 1 && (!place || place > HWTW_PAGE_SLOTS)) {
+	for (i = 1; i <= free; i++) {
+		if (!place || place > HWTW_PAGE_SLOTS) {
 			HWTW_MUST(t, !"the list of free slots is whole");
 			break;
 		}
+		HWTW_MUST(t, hwtw_slot_state(hwtw_page_slot(page, place)) == HWTW_SLOT_FREE);
+		HWTW_MUST(t, HWTW_KEY_GEN(hwtw_page_slot(page, place)->key));
+		if (i == free)
+			HWTW_MUST(t, place == page->free_last);
+		place = hwtw_page_slot(page, place)->next_free;
 	}
 	t->pages++;
-	if (page->worn || used == HWTW_PAGE_SLOTS)
-		return;
-	t->listed++;
-	t->free += HWTW_PAGE_SLOTS - used;
+	t->listed += free > 0;
+	t->free += free;
 }
 
 static inline void hwtw_kunit_check_pages(const struct hwtw_wheel *w, struct hwtw_tally *t)
@@ -419,13 +434,13 @@ static inline void hwtw_kunit_check_pages(const struct hwtw_wheel *w, struct hwt
 			t->gone++;
 			continue;
 		}
-		HWTW_MUST(t, page->nr == nr);
+		HWTW_MUST(t, page->index == nr << HWTW_PLACE_BITS);
 		hwtw_kunit_check_page(w, t, page);
 	}
 	HWTW_MUST(t, t->pages == w->pages);
 	HWTW_MUST(t, t->free == w->free_slots);
 	list_for_each_entry(page, &w->partial, node) {
-		HWTW_MUST(t, !page->worn && page->used < HWTW_PAGE_SLOTS);
+		HWTW_MUST(t, page->free);
 		if (++listed > t->listed)
 			break;
 	}
@@ -466,6 +481,33 @@ static inline void hwtw_kunit_check_late(const struct hwtw_wheel *w, struct hwtw
 	HWTW_MUST(t, nr == w->late_spares);
 }
 
+/* Count the free chunks. */
+static inline u32 hwtw_kunit_check_blocks(const struct hwtw_wheel *w, struct hwtw_tally *t)
+{
+	const struct hwtw_block *block;
+	const struct hwtw_chunk *chunk;
+	u32 free = 0, pool = 0, whole = 0, listed = 0;
+
+	list_for_each_entry(block, &w->blocks, node) {
+		HWTW_MUST(t, block->free <= HWTW_BLOCK_CHUNKS);
+		free += block->free;
+		whole += block->free == HWTW_BLOCK_CHUNKS;
+	}
+	hlist_for_each_entry(block, &w->whole_blocks, whole) {
+		HWTW_MUST(t, block->free == HWTW_BLOCK_CHUNKS);
+		if (++listed > whole)
+			break;
+	}
+	HWTW_MUST(t, listed == whole);
+	hlist_for_each_entry(chunk, &w->pool, pool) {
+		HWTW_MUST(t, hwtw_block_of(chunk)->free);
+		if (++pool > free)
+			break;
+	}
+	HWTW_MUST(t, pool == free);
+	return free;
+}
+
 /* The chunks that there must be. Late and taken timers may become claims. */
 static inline u32 hwtw_kunit_chunks(const struct hwtw_wheel *w)
 {
@@ -480,8 +522,6 @@ static inline u32 hwtw_kunit_chunks(const struct hwtw_wheel *w)
 static inline const char *hwtw_kunit_check(const struct hwtw_wheel *w)
 {
 	struct hwtw_tally tally = { }, *t = &tally;
-	const struct hwtw_chunk *chunk;
-	u32 pool = 0;
 
 	hwtw_kunit_check_logs(w, t);
 	hwtw_kunit_check_pages(w, t);
@@ -492,10 +532,7 @@ static inline const char *hwtw_kunit_check(const struct hwtw_wheel *w)
 	HWTW_MUST(t, t->claims == w->claims);
 	HWTW_MUST(t, t->valid == w->pending + w->unread - w->nr_late);
 	HWTW_MUST(t, t->claimed == t->held);
-	for (chunk = w->pool; chunk && pool <= w->pool_chunks; chunk = chunk->link)
-		pool++;
-	HWTW_MUST(t, pool == w->pool_chunks);
-	HWTW_MUST(t, t->chunks + pool == w->chunks);
+	HWTW_MUST(t, t->chunks + hwtw_kunit_check_blocks(w, t) == w->chunks);
 	/* From the first operation on. */
 	HWTW_MUST(t, !w->chunks || w->chunks >= hwtw_kunit_chunks(w));
 	if (w->chunks >= hwtw_chunks_for(w, 0)) {

@@ -77,7 +77,7 @@ static void need_tells_and_changes_nothing(struct kunit *test)
 	memcpy(copy, w, sizeof(*w));
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_need(w, 1, 0, &need), 1);
 	KUNIT_EXPECT_EQ(test, memcmp(copy, w, sizeof(*w)), 0);
-	KUNIT_EXPECT_GE(test, need.chunks, 1U + HWTW_CHUNK_SLACK);
+	KUNIT_EXPECT_GE(test, need.blocks * HWTW_BLOCK_CHUNKS, 1U + HWTW_CHUNK_SLACK);
 	KUNIT_EXPECT_EQ(test, need.pages, 1U);
 	KUNIT_EXPECT_EQ(test, need.dir, 1U << HWTW_DIR_FIRST);
 	KUNIT_EXPECT_EQ(test, need.late, 0U);
@@ -640,14 +640,21 @@ static void spent_slots_are_not_used_again(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, dead >> HWTW_GEN_SHIFT, (u64)HWTW_GEN_MAX);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, dead), -ENOENT);
-	/* It is worn: nothing more is taken from it, and it goes with its last timer. */
-	KUNIT_EXPECT_TRUE(test, hwtw_kunit_page(w, 0)->worn);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_page(w, 0)->slots, HWTW_PAGE_SLOTS - 1);
+	/* So do the others, but for the one that is in use. */
+	for (i = 0; i < HWTW_PAGE_SLOTS - 2; i++) {
+		dead = arm(test, 0, MAX_NS);
+		KUNIT_EXPECT_EQ(test, dead >> HWTW_GEN_SHIFT, (u64)HWTW_GEN_MAX);
+		KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, dead), HWTW_PENDING);
+		HWTW_EXPECT_SOUND(test, w);
+	}
 	KUNIT_EXPECT_EQ(test, w->free_slots, 0U);
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_need(w, 1, 0, &need), 1);
 	id[2] = arm(test, 0, MAX_NS);
 	KUNIT_EXPECT_EQ(test, (u32)(id[2] & HWTW_INDEX_MASK) >> HWTW_PLACE_BITS, 1U);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[0]), HWTW_PENDING);
 	HWTW_EXPECT_SOUND(test, w);
+	/* The page goes with its last timer. */
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[0]), HWTW_PENDING);
 	KUNIT_EXPECT_NULL(test, hwtw_kunit_page(w, 0));
 	/* And its number with it. */
@@ -658,33 +665,37 @@ static void spent_slots_are_not_used_again(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* A full page that wears out when its first slot is let go. */
-static void full_page_wears_out(struct kunit *test)
+/* A full page of which every other slot is spent when it is let go, or all are. */
+static void full_page_is_spent(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
 	u64 id[HWTW_PAGE_SLOTS];
-	unsigned int i;
+	unsigned int i, step;
 
-	hwtw_kunit_refill(test, w, 1, 0, false);
-	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
-		struct hwtw_slot *slot = &hwtw_kunit_page(w, 0)->slot[i];
+	for (step = 2; step; step--) {
+		hwtw_kunit_reset(w, 16, 0);
+		hwtw_kunit_refill(test, w, 1, 0, false);
+		for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
+			struct hwtw_slot *slot = &hwtw_kunit_page(w, 0)->slot[i];
 
-		if (i % 2)
-			slot->key = HWTW_KEY(HWTW_GEN_MAX, HWTW_SLOT_FREE);
+			if (i % step == 0)
+				slot->key = HWTW_KEY(HWTW_GEN_MAX, HWTW_SLOT_FREE);
+		}
+		for (i = 0; i < HWTW_PAGE_SLOTS; i++)
+			id[i] = arm(test, 0, MAX_NS);
+		KUNIT_EXPECT_EQ(test, w->free_slots, 0U);
+		for (i = HWTW_PAGE_SLOTS; i--;) {
+			KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[i]), HWTW_PENDING);
+			HWTW_EXPECT_SOUND(test, w);
+			KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[i]), -ENOENT);
+		}
+		KUNIT_EXPECT_EQ(test, w->pages, 0U);
+		KUNIT_EXPECT_EQ(test, w->free_slots, 0U);
 	}
-	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
-		id[i] = arm(test, 0, MAX_NS);
-	KUNIT_EXPECT_EQ(test, w->free_slots, 0U);
-	for (i = HWTW_PAGE_SLOTS; i--;) {
-		KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[i]), HWTW_PENDING);
-		HWTW_EXPECT_SOUND(test, w);
-		KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[i]), -ENOENT);
-	}
-	KUNIT_EXPECT_EQ(test, w->pages, 0U);
 }
 
 /* The slot of a timer cancelled in a batch is counted on by one armed behind it. */
-static void worn_slot_is_not_counted_on(struct kunit *test)
+static void spent_slot_is_not_counted_on(struct kunit *test)
 {
 	struct hwtw_op op[2] = {
 		{ .opcode = HWTW_OP_CANCEL },
@@ -739,6 +750,7 @@ static void destroy_goes_in_pieces(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
 	unsigned int pieces, calls = 0, i;
+	struct hwtw_block *block;
 	struct hwtw_event ev[3];
 
 	hwtw_kunit_run(w, 1000 << 16);
@@ -747,13 +759,17 @@ static void destroy_goes_in_pieces(struct kunit *test)
 	KUNIT_EXPECT_GT(test, w->nr_late, 0U);
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, 1000 << 16, U64_MAX, ev, 3), 3U);
 	hwtw_wheel_run(w, 2000 << 16, 3);
-	pieces = w->chunks + w->nr_pages + 2 * w->nr_late + w->late_spares;
+	pieces = w->nr_pages + 2 * w->nr_late + w->late_spares;
+	list_for_each_entry(block, &w->blocks, node)
+		pieces++;
 	while (hwtw_wheel_destroy(w, 1))
 		KUNIT_ASSERT_LE(test, ++calls, pieces);
-	KUNIT_EXPECT_GE(test, calls, w->chunks);
+	KUNIT_EXPECT_EQ(test, calls, pieces - 1);
 	KUNIT_EXPECT_EQ(test, w->nr_pages, 0U);
-	KUNIT_EXPECT_TRUE(test, !w->pool && !w->late_spare);
+	KUNIT_EXPECT_TRUE(test, list_empty(&w->blocks));
+	KUNIT_EXPECT_NULL(test, w->late_spare);
 	memset(w, 0, sizeof(*w));
+	hwtw_wheel_init(w, 0, 16, 0);
 }
 
 static struct kunit_case hwtw_memory_cases[] = {
@@ -772,8 +788,8 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE(ids_never_come_back),
 	KUNIT_CASE(strange_ids_are_unknown),
 	KUNIT_CASE(spent_slots_are_not_used_again),
-	KUNIT_CASE(full_page_wears_out),
-	KUNIT_CASE(worn_slot_is_not_counted_on),
+	KUNIT_CASE(full_page_is_spent),
+	KUNIT_CASE(spent_slot_is_not_counted_on),
 	KUNIT_CASE(destroy_goes_in_pieces),
 	{}
 };
