@@ -435,6 +435,16 @@ static unsigned int hwtw_ops_for(const struct hwtw_cpu *cpu, const struct hwtw_o
 	return i;
 }
 
+/* Operations that re-arm a timer, and may want room for another claim. */
+static unsigned int hwtw_rearms(const struct hwtw_op *op, unsigned int nr)
+{
+	unsigned int rearms = 0;
+
+	while (nr--)
+		rearms += op[nr].opcode == HWTW_OP_REARM;
+	return rearms;
+}
+
 /* Carry out operations as far as they are for the same wheel. Returns how many. */
 static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *credit,
 				  struct hwtw_op *op, unsigned int nr)
@@ -449,7 +459,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	hwtw_cpu_lock(cpu);
 	err = 0;
 	if (unlikely(w->rewinds || hwtw_wheel_short(w, *credit, nr)))
-		err = hwtw_cpu_prepare(cpu, *credit, nr, false, &now);
+		err = hwtw_cpu_prepare(cpu, *credit, hwtw_rearms(op, nr), false, &now);
 	if (unlikely(err)) {
 		/* At least this one. Some need no memory at all. */
 		nr = 1;
