@@ -1071,7 +1071,7 @@ void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *st
 	if (w->next <= now >> w->shift)
 		stats->lag_ticks = max(stats->lag_ticks, (now >> w->shift) - w->next);
 	stats->late_ticks = max(stats->late_ticks, w->late_ticks);
-	stats->memory += w->chunks * sizeof(struct hwtw_chunk) +
+	stats->memory += w->chunks / HWTW_BLOCK_CHUNKS * sizeof(struct hwtw_block) +
 			 w->pages * sizeof(struct hwtw_page) +
 			 (w->nr_late + w->late_spares) * sizeof(struct hwtw_late);
 	for (part = 0; part < HWTW_DIR_PARTS && w->dir[part]; part++)

@@ -95,8 +95,8 @@ static void *pages(size_t size)
 }
 
 /*
- * Memory of the wheel. The kernel has its objects side by side in slabs, and
- * hands out the one that was freed last; malloc() would put something between.
+ * Memory of the wheel. The kernel has its pages side by side, and hands out the
+ * one that was freed last; malloc() would put something between.
  */
 
 #define SLAB_BYTES	(1UL << 36)	/* of addresses, not of memory */
@@ -104,7 +104,7 @@ static void *pages(size_t size)
 static struct slab {
 	void *free;
 	char *start, *fresh;
-} chunk_slab, page_slab;
+} page_slab;
 
 static void *slab_alloc(struct slab *s, size_t size)
 {
@@ -135,8 +135,6 @@ static bool slab_free(struct slab *s, void *p)
 void *kmalloc(size_t size, int flags)
 {
 	(void)flags;
-	if (size == sizeof(struct hwtw_chunk))
-		return slab_alloc(&chunk_slab, size);
 	if (size == sizeof(struct hwtw_page))
 		return slab_alloc(&page_slab, size);
 	return malloc(size);
@@ -144,7 +142,7 @@ void *kmalloc(size_t size, int flags)
 
 void kfree(const void *p)
 {
-	if (!slab_free(&chunk_slab, (void *)p) && !slab_free(&page_slab, (void *)p))
+	if (!slab_free(&page_slab, (void *)p))
 		free((void *)p);
 }
 
@@ -208,18 +206,18 @@ static void own_refill(unsigned int arms, unsigned int rearms)
 	int err;
 
 	while ((err = hwtw_wheel_need(wheel, arms, rearms, &need)) > 0) {
-		while (need.chunks--)
-			hwtw_wheel_give_chunk(wheel, kmalloc(sizeof(struct hwtw_chunk), GFP_KERNEL));
+		while (need.blocks--)
+			hwtw_wheel_give_block(wheel, hwtw_page_alloc(GFP_KERNEL));
 		while (need.late--)
 			hwtw_wheel_give_late(wheel, kmalloc(sizeof(struct hwtw_late), GFP_KERNEL));
 		if (need.dir)
 			hwtw_wheel_give_dir(wheel, kvcalloc(need.dir, sizeof(u64), GFP_KERNEL),
 					    need.dir);
 		while (need.pages--) {
-			struct hwtw_page *page = kmalloc(sizeof(*page), GFP_KERNEL);
+			struct hwtw_page *page = hwtw_page_alloc(GFP_KERNEL);
 
 			if (!hwtw_wheel_give_page(wheel, page)) {
-				kfree(page);
+				hwtw_page_free(page);
 				break;
 			}
 		}

@@ -107,12 +107,12 @@ static int wheel_give(unsigned int arms, unsigned int rearms)
 	int err;
 
 	while ((err = hwtw_wheel_need(wheel, arms, rearms, &need)) > 0) {
-		while (need.chunks--) {
-			struct hwtw_chunk *chunk = kmalloc(sizeof(*chunk), GFP_KERNEL);
+		while (need.blocks--) {
+			struct hwtw_block *block = hwtw_page_alloc(GFP_KERNEL);
 
-			if (!chunk)
+			if (!block)
 				return -ENOMEM;
-			hwtw_wheel_give_chunk(wheel, chunk);
+			hwtw_wheel_give_block(wheel, block);
 		}
 		while (need.late--) {
 			struct hwtw_late *late = kmalloc(sizeof(*late), GFP_KERNEL);
@@ -130,13 +130,13 @@ static int wheel_give(unsigned int arms, unsigned int rearms)
 				kvfree(dir);
 		}
 		while (need.pages--) {
-			struct hwtw_page *page = kmalloc(sizeof(*page), GFP_KERNEL);
+			struct hwtw_page *page = hwtw_page_alloc(GFP_KERNEL);
 
 			if (!page)
 				return -ENOMEM;
 			/* The part of the directory is full: ask for the next one. */
 			if (!hwtw_wheel_give_page(wheel, page)) {
-				kfree(page);
+				hwtw_page_free(page);
 				break;
 			}
 		}
@@ -201,7 +201,7 @@ static int wheel_operate(u32 op, const u32 *order, u32 n, u32 batch, u64 *ns)
 static u64 wheel_bytes(void)
 {
 	return (u64)wheel->pages * sizeof(struct hwtw_page) +
-	       (u64)wheel->chunks * sizeof(struct hwtw_chunk) + sizeof(*wheel);
+	       (u64)wheel->chunks / HWTW_BLOCK_CHUNKS * sizeof(struct hwtw_block) + sizeof(*wheel);
 }
 
 /* Take all that expires until nothing is left. The clock is whatever comes next. */
