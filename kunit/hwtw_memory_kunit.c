@@ -249,7 +249,7 @@ KUNIT_ARRAY_PARAM(storm, storms, storm_desc);
 #define STORM_TIMERS	2000
 #define STORM_OPS	40000
 
-/* Cancelled timers keep memory until they would have been due, or for ever. */
+/* Cancelled timers keep memory until they would have been due, or for ever (B-27). */
 static void stale_claims_are_bounded(struct kunit *test)
 {
 	const struct storm_case *c = test->param_value;
@@ -297,7 +297,7 @@ static void stale_claims_are_bounded(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* Tables grow and never shrink. */
+/* Tables grow past their end, or never shrink (B-27, D-29). */
 static void memory_comes_back(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -454,7 +454,7 @@ static void sweep_is_complete(struct kunit *test)
  * Numbers that come round
  */
 
-/* A stale claim is taken for the timer's when the numbers start again. */
+/* A stale claim is taken for the timer's when the numbers start again (D-18). */
 static void numbers_of_claims_come_round(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -560,7 +560,7 @@ static void late_timers_of_all_ages(struct kunit *test)
 	}
 }
 
-/* An old id reaches a newer timer, at once or after the page was made anew. */
+/* An old id reaches a newer timer, at once or after the page was made anew (D-20). */
 static void ids_never_come_back(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -595,7 +595,7 @@ static void ids_never_come_back(struct kunit *test)
 	}
 }
 
-/* Ids of slots, pages and generations that there are not. */
+/* Ids of slots, pages and generations that there are not (D-29). */
 static void strange_ids_are_unknown(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -745,7 +745,7 @@ static void memory_comes_back_but_for_one(struct kunit *test)
 	kvfree(id);
 }
 
-/* A large instance is freed in one go with the lock held, or in part. */
+/* A large instance is freed in one go, or in part (D-26). */
 static void destroy_goes_in_pieces(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;

@@ -41,7 +41,7 @@ static unsigned int take(struct kunit *test, u64 now, struct hwtw_event *ev, uns
  * Time
  */
 
-/* Deadlines rounded down fire early; those on a boundary, rounded up twice, a tick late. */
+/* Deadlines rounded down fire early; those on a boundary, rounded up twice, a tick late (D-5). */
 static void tick_is_rounded_up(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -103,7 +103,8 @@ static void fires_exactly(struct kunit *test, u32 shift, u64 clk, u64 delay)
 
 /*
  * A delay that is a whole number of rotations is filed a rotation off; buckets
- * of several levels are due at once; 32-bit ticks come round.
+ * of several levels are due at once; 32-bit ticks come round (B-03, B-05, B-06,
+ * B-12, D-6, D-7, D-9, D-18).
  */
 static void fires_at_level_boundaries(struct kunit *test)
 {
@@ -131,7 +132,10 @@ static void fires_at_level_boundaries(struct kunit *test)
 	}
 }
 
-/* Values near the largest overflow, are clamped and fire early, or are taken for "none". */
+/*
+ * Values near the largest overflow, are clamped and fire early, or are taken
+ * for "none" (B-01, B-02, D-3, D-19).
+ */
 static void largest_deadlines_wait(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -159,7 +163,7 @@ static void largest_deadlines_wait(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* A deadline that is not after the clock has no differing bit: no level, or the wrong one. */
+/* A deadline that is not after the clock has no differing bit: no level, or the wrong one (D-1). */
 static void past_deadlines_are_due(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -180,7 +184,7 @@ static void past_deadlines_are_due(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->unread, 6U);
 }
 
-/* The clock goes backwards: upper levels are gone through again, timers fire early. */
+/* The clock goes backwards: upper levels are gone through again, timers fire early (D-4, D-21). */
 static void old_clock_changes_nothing(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -200,7 +204,7 @@ static void old_clock_changes_nothing(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* One that is due moves no clock, so that one with an older clock gets in front. */
+/* One that is due moves no clock, so that one with an older clock gets in front (D-15). */
 static void due_timer_moves_the_clock(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -214,7 +218,7 @@ static void due_timer_moves_the_clock(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* A stalled or idle wheel catches up tick by tick, with the lock held. */
+/* A stalled or idle wheel catches up tick by tick, with the lock held (D-14). */
 static void clock_jumps(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -230,7 +234,10 @@ static void clock_jumps(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* The next expiry is not noticed to have come nearer, or the one before is waited for. */
+/*
+ * The next expiry is not noticed to have come nearer, or the one before is
+ * waited for (B-15, D-11).
+ */
 static void next_is_never_late(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -251,7 +258,7 @@ static void next_is_never_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->unread, 2U);
 }
 
-/* A timer moved to a later time fires by the deadline that it had. */
+/* A timer moved to a later time fires by the deadline that it had (D-17). */
 static void moved_timers_fire_when_they_should(struct kunit *test)
 {
 	static const u64 ticks[] = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262144, 1ULL << 36 };
@@ -277,6 +284,89 @@ static void moved_timers_fire_when_they_should(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, w->claims, 1U);
 			HWTW_EXPECT_SOUND(test, w);
 		}
+	}
+}
+
+/*
+ * A timer is taken out of the bucket where it would be filed now, which is not
+ * the one where it was filed (D-2). There is no taking out.
+ */
+static void cancel_touches_no_bucket(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv, *copy;
+	u64 id[HWTW_LEVELS - 1], ticks, now = 0;
+	unsigned int i;
+
+	copy = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	for (i = 0; i < ARRAY_SIZE(id); i++)
+		id[i] = arm(test, 0, (3ULL << (6 * i)) << 16, HWTW_PENDING);
+	for (i = 0; i < ARRAY_SIZE(id); i++) {
+		/* Near enough for another level. */
+		ticks = 3ULL << (6 * i);
+		now = (ticks - ticks / 3 - 1) << 16;
+		hwtw_kunit_run(w, now);
+		memcpy(copy, w, sizeof(*w));
+		KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[i]), HWTW_PENDING);
+		KUNIT_EXPECT_EQ(test, memcmp(copy->log, w->log, sizeof(w->log)), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(copy->bitmap, w->bitmap, sizeof(w->bitmap)), 0);
+		KUNIT_EXPECT_EQ(test, copy->claims, w->claims);
+		KUNIT_EXPECT_EQ(test, copy->pending - 1, w->pending);
+		HWTW_EXPECT_SOUND(test, w);
+	}
+	hwtw_kunit_run(w, MAX_NS);
+	KUNIT_EXPECT_EQ(test, w->unread, 0U);
+	KUNIT_EXPECT_EQ(test, w->claims, 0U);
+}
+
+/* A wheel without a timer goes on being woken for those that are gone (D-13). */
+static void ghosts_wake_once(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	unsigned int i, wakes = 0;
+	u64 id, last = 0;
+
+	for (i = 0; i < 500; i++) {
+		u64 tick = 1 + ((i + 1ULL) << (i % 38));
+
+		id = arm(test, 0, tick << 16, HWTW_PENDING);
+		KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id), HWTW_PENDING);
+	}
+	for (; w->wake != U64_MAX; wakes++) {
+		KUNIT_ASSERT_TRUE(test, w->wake > last);
+		/* For each something goes, or comes a level nearer. */
+		KUNIT_ASSERT_LE(test, wakes, 500U * HWTW_LEVELS);
+		last = w->wake;
+		hwtw_kunit_run(w, last << 16);
+	}
+	KUNIT_EXPECT_EQ(test, w->claims, 0U);
+	KUNIT_EXPECT_EQ(test, w->unread, 0U);
+	HWTW_EXPECT_SOUND(test, w);
+}
+
+/* A timer that is armed anew each time comes later and later, or turns short (B-13, D-9). */
+static void armed_for_ever_does_not_drift(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	unsigned int level, i;
+	struct hwtw_event ev;
+
+	for (level = 0; level < HWTW_LEVELS - 1; level++) {
+		/* More than two rotations of the level. */
+		u64 delay = (3ULL << (6 * level)) / 7 + 1, tick = 12345;
+
+		hwtw_kunit_reset(w, 16, tick << 16);
+		for (i = 0; i < 320; i++) {
+			arm(test, tick << 16, (tick + delay) << 16, HWTW_PENDING);
+			tick += delay;
+			hwtw_kunit_run(w, (tick << 16) - 1);
+			KUNIT_ASSERT_EQ(test, take(test, (tick << 16) - 1, &ev, 1), 0U);
+			hwtw_kunit_run(w, tick << 16);
+			KUNIT_ASSERT_EQ(test, take(test, tick << 16, &ev, 1), 1U);
+			KUNIT_ASSERT_EQ(test, ev.expires_ns, tick << 16);
+			KUNIT_ASSERT_EQ(test, hwtw_wheel_commit(w, &ev, 1), 1U);
+		}
+		HWTW_EXPECT_SOUND(test, w);
 	}
 }
 
@@ -462,7 +552,7 @@ static void cascade_one(struct kunit *test, struct cascade_run *r, const struct 
 
 /*
  * A cascade that runs out of budget loses timers, lets others overtake them, or
- * never ends since timers go to the bucket that is drained.
+ * never ends since timers go to the bucket that is drained (D-8).
  */
 static void cascade_stops_anywhere(struct kunit *test)
 {
@@ -481,7 +571,7 @@ static void cascade_stops_anywhere(struct kunit *test)
 	}
 }
 
-/* Buckets of all levels that begin with one tick are gone through from the top. */
+/* Buckets of all levels that begin with one tick are gone through from below (D-7). */
 static void levels_cascade_in_order(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -521,7 +611,7 @@ static void expect_taken(struct kunit *test, const u64 *tick, unsigned int nr)
 	HWTW_EXPECT_SOUND(test, test->priv);
 }
 
-/* An expired timer is moved or cancelled by the path for pending ones. */
+/* An expired timer is moved or cancelled by the path for pending ones (B-43, D-16). */
 static void late_timers_are_in_order(struct kunit *test)
 {
 	static const u64 sorted[] = { 2, 3, 5, 6, 7, 10, 20 };
@@ -598,7 +688,10 @@ static void take_stops_at_a_tick(struct kunit *test)
  * States
  */
 
-/* A cancel that came between expiry and delivery counts twice, or the record comes after it. */
+/*
+ * A cancel that came between expiry and delivery counts twice, or the record
+ * comes after it (B-28, B-38, B-39, D-16, D-24).
+ */
 static void cancel_is_final_in_each_state(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -673,7 +766,7 @@ static void batch_stops_where_it_has_to(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* Those that are pending and due come first; nothing changes until they did. */
+/* One that is due gets in front of those that wait for the wheel to run (D-15). */
 static void due_timer_waits_for_the_wheel(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv, *copy;
@@ -695,7 +788,7 @@ static void due_timer_waits_for_the_wheel(struct kunit *test)
  * Periodic timers
  */
 
-/* The next period is reckoned from now, and drifts. */
+/* The next period is reckoned from now, and drifts (B-58, D-23). */
 static void periods_do_not_drift(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -862,6 +955,9 @@ static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE(clock_jumps),
 	KUNIT_CASE(next_is_never_late),
 	KUNIT_CASE(moved_timers_fire_when_they_should),
+	KUNIT_CASE(cancel_touches_no_bucket),
+	KUNIT_CASE(ghosts_wake_once),
+	KUNIT_CASE(armed_for_ever_does_not_drift),
 	KUNIT_CASE_PARAM(cascade_stops_anywhere, cascade_gen_params),
 	KUNIT_CASE(levels_cascade_in_order),
 	KUNIT_CASE(late_timers_are_in_order),

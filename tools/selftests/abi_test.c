@@ -421,7 +421,7 @@ TEST_F(dev, info_per_instance)
 
 /* --- SETUP --- */
 
-/* Guards against ticks that are no power of two (peers B-08, tokio-timer #14). */
+/* Guards against ticks that are no power of two (B-08, tokio-timer #14). */
 TEST_F(dev, setup_tick_rounding)
 {
 	struct rnd r = { 1 };
@@ -452,7 +452,7 @@ TEST_F(dev, setup_tick_rounding)
 	}
 }
 
-/* Guards against a tick that spins or never comes (peers B-10, netty #8277). */
+/* Guards against a tick that spins or never comes (B-10, netty #8277). */
 TEST_F(dev, setup_tick_range)
 {
 	static const uint64_t bad[] = {
@@ -488,7 +488,7 @@ TEST_F(dev, setup_zero_is_default)
 	EXPECT_EQ(0, memcmp(&fresh, &info, sizeof(info)));
 }
 
-/* Guards against clocks that the instance cannot run on (peers B-66). */
+/* Guards against clocks that the instance cannot run on (B-66). */
 TEST_F(dev, setup_clock)
 {
 	struct hwtw_info info;
@@ -614,7 +614,7 @@ TEST_F(dev, timer_flags)
 	EXPECT_EQ(-ENOSPC, arm_in(self->fd, HOUR_NS, 5, NULL));
 }
 
-/* Guards against overflows that fire at once (peers B-01, netty #7760). */
+/* Guards against overflows that fire at once (B-01, netty #7760). */
 TEST_F(dev, time_too_late)
 {
 	uint64_t id;
@@ -709,7 +709,7 @@ TEST_F(dev, deadline_of_delay)
 	}
 }
 
-/* Guards against overflow of now + delay (peers B-01, B-02). */
+/* Guards against overflow of now + delay (B-01, B-02). */
 TEST_F(dev, delay_saturates)
 {
 	struct hwtw_timer q;
@@ -726,7 +726,7 @@ TEST_F(dev, delay_saturates)
 		EXPECT_EQ(HWTW_TIME_MAX_NS, q.time_ns);
 	}
 	EXPECT_EQ(0, readable(self->fd, 50));
-	/* The value next to it is not taken for it (peers D-19). */
+	/* The value next to it is not taken for it (D-19). */
 	ASSERT_EQ(0, arm_at(self->fd, HWTW_TIME_MAX_NS - 1, 0, &id[0]));
 	EXPECT_EQ(HWTW_PENDING, hwtw_query(self->fd, id[0], &q));
 	EXPECT_EQ(HWTW_TIME_MAX_NS - 1, q.time_ns);
@@ -837,7 +837,7 @@ TEST_F(dev, query_then_arm)
 	EXPECT_EQ(77, again.user_data);
 }
 
-/* Guards against a CANCEL that tells nothing (peers B-51, netty #425). */
+/* Guards against a CANCEL that tells nothing (B-51, netty #425). */
 TEST_F(dev, cancel_states)
 {
 	struct hwtw_event ev;
@@ -874,7 +874,7 @@ TEST_F(dev, rearm_states)
 	EXPECT_EQ(-EAGAIN, take(self->fd, &ev, 1));
 }
 
-/* Guards against a moved timer becoming another one (peers B-32, B-48). */
+/* Guards against a moved timer becoming another one (B-32, B-48). */
 TEST_F(dev, rearm_keeps)
 {
 	uint64_t deadline = now_ns() + 3 * HOUR_NS, id;
@@ -966,7 +966,7 @@ TEST_F(dev, ids_distinct)
 	}
 }
 
-/* Guards against a stale id hitting a newer timer (peers B-41, D-20). */
+/* Guards against a stale id hitting a newer timer (B-41, D-20). */
 TEST_F(dev, ids_never_again)
 {
 	enum { NR = 100000 };
@@ -1490,7 +1490,7 @@ TEST_F(limits, setup_is_cut)
 	}
 }
 
-/* Guards against no limit, or one off by one (peers B-29, netty #5647). */
+/* Guards against no limit, or one off by one (B-29, netty #5647). */
 TEST_F(limits, of_setup)
 {
 	static const int limit[] = { 1, 2, 17 };

@@ -268,7 +268,7 @@ TEST_F(dev, past_at_once)
 	}
 }
 
-/* Guards against zero delays paying a tick (peers B-09, tokio #6866). */
+/* Guards against zero delays paying a tick (B-09, tokio #6866). */
 TEST_F(dev, zero_delay_at_once)
 {
 	unsigned int shift;
