@@ -47,6 +47,9 @@ check-all:			## the same, and what takes minutes or kernels built for it
 deb:				## build Debian packages into build/deb: DKMS, tools, library
 	@$(tool) tools/package/build
 
+coverage:			## how much of the module its tests run; TESTS="NAMES": some
+	@$(tool) tools/coverage/run $(TESTS)
+
 bench:				## hwtw and its peers in a VM, by instructions; BENCH=full: larger
 	@$(tool) tools/bench/run $(BENCH)
 
@@ -73,4 +76,4 @@ headers:
 		"\"apt-get install linux-headers-$(if $(filter file,$(origin KDIR)),$(release),amd64)\"" \
 		"or say where they are with KDIR=DIR" >&2; exit 2; }
 
-.PHONY: modules modules_install clean demo check check-all deb bench bench-native vm-shell help headers
+.PHONY: modules modules_install clean demo check check-all coverage deb bench bench-native vm-shell help headers
