@@ -49,7 +49,7 @@
 #define DELAY_TICKS	60000
 /* If only some of the timers are measured. */
 #define SAMPLE		50000
-/* With so many timers once is enough. */
+/* With more timers than this not all is measured. */
 #define MANY		1000000
 /* Single calls, and descriptors, per measurement. */
 #define CALLS		10000
@@ -734,7 +734,7 @@ static void measure_basic(const struct peer *p, uint32_t n, uint32_t batch, doub
 	cost[B_CANCEL] = operate(p, CANCEL, bench.order, 0, sample, batch) / sample;
 }
 
-/* The first round only warms up, unless there is just one. */
+/* The first round only warms up, unless there is just one: of many timers that is enough. */
 static double median(double *round, int nr)
 {
 	int warm = nr > 1;
@@ -745,10 +745,7 @@ static double median(double *round, int nr)
 
 static int rounds_of(uint32_t n, bool slow)
 {
-	if (n >= MANY || slow)
-		return 1;
-	/* An interrupt that comes between weighs less. */
-	return n >= SAMPLE ? 2 : bench.rounds + 1;
+	return n >= SAMPLE || slow ? 1 : bench.rounds + 1;
 }
 
 static void run_basic(const struct peer *p, uint32_t n)
