@@ -575,7 +575,7 @@ static int turn(int knob, unsigned int value)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", value);
-	return pwrite(knob, text, strlen(text), 0) < 0 ? -errno : 0;
+	return write(knob, text, strlen(text)) < 0 ? -errno : 0;
 }
 
 /* Guards against expiry that needs memory: none is to be had while it runs. */
