@@ -534,6 +534,26 @@ static void old_claims_get_new_numbers(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 }
 
+/* A claim that moves to where a sweep has been already escapes it, with its old number. */
+static void moved_claims_get_new_numbers(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	u64 id = arm(test, 0, 5 << 16);
+
+	/* The sweep comes from above, and pauses behind this one. */
+	arm(test, 0, 200 << 16);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, 0, id, 1ULL << 40, 0), HWTW_PENDING);
+	w->seq += HWTW_SWEEP_SEQS + 1;
+	hwtw_wheel_tidy(w, 0, 0);
+	KUNIT_EXPECT_TRUE(test, w->sweep.active);
+	hwtw_kunit_run(w, 5 << 16);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id), HWTW_PENDING);
+	while (w->sweep.active)
+		hwtw_wheel_tidy(w, 0, 0);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id)->seq, HWTW_SWEEP_SEQS / 2);
+	HWTW_EXPECT_SOUND(test, w);
+}
+
 /* Late timers of one tick, armed a long time apart, are not found again. */
 static void late_timers_of_all_ages(struct kunit *test)
 {
@@ -784,6 +804,7 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE(sweep_is_complete),
 	KUNIT_CASE(numbers_of_claims_come_round),
 	KUNIT_CASE(old_claims_get_new_numbers),
+	KUNIT_CASE(moved_claims_get_new_numbers),
 	KUNIT_CASE(late_timers_of_all_ages),
 	KUNIT_CASE(ids_never_come_back),
 	KUNIT_CASE(strange_ids_are_unknown),
