@@ -346,7 +346,7 @@ struct hwtw_wheel {
 
 /* The memory of a wheel: given by its owner, in process context. */
 void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now);
-int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
+int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int adds,
 		    struct hwtw_need *need);
 void *hwtw_page_alloc(gfp_t gfp);
 void hwtw_page_free(void *page);
@@ -380,9 +380,9 @@ static inline u32 hwtw_claims_max(const struct hwtw_wheel *w)
 
 /* Whether the wheel lacks memory for some operations: hwtw_wheel_need() tells what. */
 static inline bool hwtw_wheel_short(const struct hwtw_wheel *w, unsigned int arms,
-				    unsigned int rearms)
+				    unsigned int adds)
 {
-	return hwtw_claims_max(w) + arms + rearms > w->room || w->free_slots < arms ||
+	return hwtw_claims_max(w) + arms + adds > w->room || w->free_slots < arms ||
 	       w->late_wanted;
 }
 

@@ -297,7 +297,7 @@ static int hwtw_cpu_refill(struct hwtw_cpu *cpu, const struct hwtw_need *need)
  * has the memory and, if @run, has expired what is due by @now. The lock may be
  * dropped meanwhile, but is not since all that was seen.
  */
-static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned int rearms,
+static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned int adds,
 			    bool run, u64 *now)
 	__must_hold(&cpu->lock)
 {
@@ -311,7 +311,7 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 			cond_resched();
 			hwtw_cpu_lock(cpu);
 		}
-		err = hwtw_wheel_need(&cpu->wheel, arms, rearms, &need);
+		err = hwtw_wheel_need(&cpu->wheel, arms, adds, &need);
 		if (err <= 0)
 			return err;
 		err = hwtw_cpu_refill(cpu, &need);
@@ -435,14 +435,17 @@ static unsigned int hwtw_ops_for(const struct hwtw_cpu *cpu, const struct hwtw_o
 	return i;
 }
 
-/* Operations that re-arm a timer, and may want room for another claim. */
-static unsigned int hwtw_rearms(const struct hwtw_op *op, unsigned int nr)
+/*
+ * Operations that may add a claim, beside those that arm with the credit there
+ * is: a cancel adds to it, and what follows may arm with that.
+ */
+static unsigned int hwtw_adds(const struct hwtw_op *op, unsigned int nr, unsigned int credit)
 {
-	unsigned int rearms = 0;
+	unsigned int adds = 0;
 
 	while (nr--)
-		rearms += op[nr].opcode == HWTW_OP_REARM;
-	return rearms;
+		adds += op[nr].opcode == HWTW_OP_ARM || op[nr].opcode == HWTW_OP_REARM;
+	return adds - min(adds, credit);
 }
 
 /* Carry out operations as far as they are for the same wheel. Returns how many. */
@@ -459,7 +462,7 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 	hwtw_cpu_lock(cpu);
 	err = 0;
 	if (unlikely(w->rewinds || hwtw_wheel_short(w, *credit, nr)))
-		err = hwtw_cpu_prepare(cpu, *credit, hwtw_rearms(op, nr), false, &now);
+		err = hwtw_cpu_prepare(cpu, *credit, hwtw_adds(op, nr, *credit), false, &now);
 	if (unlikely(err)) {
 		/* At least this one. Some need no memory at all. */
 		nr = 1;

@@ -271,18 +271,19 @@ bool hwtw_wheel_tidy(struct hwtw_wheel *w, unsigned int arms, unsigned int other
  * hwtw_wheel_need - what is missing for some operations
  * @w: the wheel
  * @arms: timers that may be armed
- * @rearms: timers that may be re-armed
+ * @adds: other operations that may add a claim: timers that may be re-armed, or
+ *	armed in slots that are free by then
  * @need: what is missing
  *
  * Return: 1 if something is missing, 0 if nothing is, -ENOSPC if no page can
  * be added any more.
  */
-int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int rearms,
+int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int adds,
 		    struct hwtw_need *need)
 {
-	u32 claims = hwtw_claims_max(w) + arms + rearms;
+	u32 claims = hwtw_claims_max(w) + arms + adds;
 
-	if (!hwtw_wheel_short(w, arms, rearms))
+	if (!hwtw_wheel_short(w, arms, adds))
 		return 0;
 	memset(need, 0, sizeof(*need));
 	if (claims > w->room)

@@ -31,12 +31,12 @@ static inline void hwtw_kunit_leave_chunks(struct hwtw_wheel *w, u32 chunks)
  * @exact, give the chunks that the rule demands and none to spare.
  */
 static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
-				     unsigned int arms, unsigned int rearms, bool exact)
+				     unsigned int arms, unsigned int adds, bool exact)
 {
 	struct hwtw_need need;
 	int err;
 
-	while ((err = hwtw_wheel_need(w, arms, rearms, &need)) > 0) {
+	while ((err = hwtw_wheel_need(w, arms, adds, &need)) > 0) {
 		if (need.blocks) {
 			while (need.blocks--) {
 				struct hwtw_block *block = hwtw_page_alloc(GFP_KERNEL);
@@ -46,7 +46,7 @@ static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
 			}
 			if (exact)
 				hwtw_kunit_leave_chunks(w, hwtw_chunks_for(w, hwtw_claims_max(w) +
-									      arms + rearms));
+									      arms + adds));
 		}
 		while (need.late--) {
 			struct hwtw_late *late = kmalloc(sizeof(*late), GFP_KERNEL);

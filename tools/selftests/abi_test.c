@@ -1255,6 +1255,35 @@ TEST_F(dev, submit_opcodes)
 	EXPECT_EQ(0, readable(self->fd, 0));
 }
 
+/*
+ * Guards against memory that is asked for too late: what a batch cancels makes
+ * room for the timers that it arms, but not in the same buckets.
+ */
+TEST_F(dev, submit_cancel_then_arm)
+{
+	enum { NR = 32 };
+	struct hwtw_op ops[2 * NR];
+	uint64_t ids[2 * NR];
+	int n, i;
+
+	ASSERT_EQ(0, pin_to(0));
+	for (n = 1; n <= NR; n++) {
+		int fd = hwtw_open(O_NONBLOCK);
+
+		ASSERT_LE(0, fd);
+		for (i = 0; i < n; i++)
+			ASSERT_EQ(0, arm_in(fd, (i + 2) * HOUR_NS / 12, 0, &ids[i]));
+		for (i = 0; i < n; i++) {
+			ops[i] = id_op(HWTW_OP_CANCEL, ids[i]);
+			ops[n + i] = arm_op((i + 2) * 5 * HOUR_NS, 0, 0);
+		}
+		ASSERT_EQ(0, hwtw_submit(fd, ops, 2 * n, NULL));
+		for (i = 0; i < 2 * n; i++)
+			ASSERT_EQ(0, ops[i].result);
+		close(fd);
+	}
+}
+
 /* Guards against the ends of the range of nr. */
 TEST_F(dev, submit_nr)
 {
