@@ -378,12 +378,15 @@ static inline u32 hwtw_claims_max(const struct hwtw_wheel *w)
 	return w->claims + w->nr_late + w->delivering;
 }
 
-/* Whether the wheel lacks memory for some operations: hwtw_wheel_need() tells what. */
+/*
+ * Whether the wheel lacks memory for some operations: hwtw_wheel_need() tells
+ * what. It lacks none for those that neither arm nor add.
+ */
 static inline bool hwtw_wheel_short(const struct hwtw_wheel *w, unsigned int arms,
 				    unsigned int adds)
 {
 	return hwtw_claims_max(w) + arms + adds > w->room || w->free_slots < arms ||
-	       w->late_wanted;
+	       (unlikely(w->late_wanted) && arms + adds);
 }
 
 /* Whether stale claims are being looked for, or have to be. */

@@ -115,6 +115,8 @@ static void late_timer_asks_for_a_node(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->unread, 1U);
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_need(w, 1, 0, &need), 1);
 	KUNIT_EXPECT_GE(test, need.late, 1U);
+	/* But who cancels timers needs none. */
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_need(w, 0, 0, &need), 0);
 	hwtw_kunit_refill(test, w, 1, 1, false);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_try(w, 100 << 16, HWTW_OP_ARM, &timer), HWTW_EXPIRED);
 	KUNIT_EXPECT_EQ(test, w->nr_late, 1U);
