@@ -667,7 +667,7 @@ static int hwtw_list_some(struct hwtw_cpu *cpu, u32 *index, bool cancel, struct 
 		nr = hwtw_wheel_list(&cpu->wheel, &next, !cancel, timer, max);
 		if (cancel) {
 			/* One is told of if and only if it is gone: nobody may come between. */
-			err = copy_to_user_nofault(to, timer, nr * sizeof(*timer));
+			err = nr ? copy_to_user_nofault(to, timer, nr * sizeof(*timer)) : 0;
 			if (!err) {
 				hwtw_wheel_cancel(&cpu->wheel, timer, nr);
 				hwtw_cpu_tidy(cpu, 0, nr);

@@ -342,6 +342,26 @@ TEST_F(dev, list_cancel_fault)
 	free(t);
 }
 
+/* Guards against a call that tries for ever to report nothing to nowhere. */
+TEST_F(dev, list_cancel_nothing)
+{
+	struct hwtw_list list = {
+		.timers = UINT64_MAX - 4095,
+		.nr = 1,
+		.flags = HWTW_LIST_CANCEL,
+	};
+	uint64_t id;
+
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 0, &id));
+	EXPECT_EQ(-EFAULT, hwtw_call(self->fd, HWTW_IOC_LIST, &list));
+	ASSERT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, id));
+	list.nr = 1;
+	list.cursor = 0;
+	EXPECT_EQ(0, hwtw_call(self->fd, HWTW_IOC_LIST, &list));
+	EXPECT_EQ(0, list.nr);
+	EXPECT_EQ(0, list.cursor);
+}
+
 /* Guards against memory that is not there yet, as a fresh mapping is. */
 TEST_F(dev, list_cancel_fresh_memory)
 {
