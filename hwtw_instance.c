@@ -339,6 +339,7 @@ static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int adds, unsigned int 
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
 		hwtw_cpu_lock(cpu);
+		hwtw_cpu_settle(cpu);
 	}
 }
 
