@@ -713,8 +713,10 @@ int hwtw_list(struct hwtw *hwtw, struct hwtw_list *list)
 	if (list->flags & ~HWTW_LIST_CANCEL || !list->nr || pos > end)
 		return -EINVAL;
 	timer = kmalloc_array(min_t(u32, list->nr, HWTW_LIST_CHUNK), sizeof(*timer), GFP_KERNEL);
-	if (!timer)
+	if (!timer) {
+		list->nr = 0;
 		return -ENOMEM;
+	}
 	while (done < list->nr && pos < end) {
 		u32 nr = array_index_nospec(pos >> HWTW_INDEX_BITS, hwtw->nr_cpus);
 		struct hwtw_cpu *cpu = hwtw_cpu(hwtw, nr);

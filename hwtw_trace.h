@@ -21,9 +21,6 @@
 	{ HWTW_EXPIRED, "expired" }
 #endif
 
-TRACE_DEFINE_ENUM(HWTW_PENDING);
-TRACE_DEFINE_ENUM(HWTW_EXPIRED);
-
 DECLARE_EVENT_CLASS(hwtw_place,
 	TP_PROTO(const struct hwtw_wheel *w, const struct hwtw_timer *timer, u64 expires_ns),
 	TP_ARGS(w, timer, expires_ns),

@@ -7,7 +7,6 @@
 
 #define TP_PROTO(...)		__VA_ARGS__
 #define TP_ARGS(...)
-#define TRACE_DEFINE_ENUM(name)
 
 #define DECLARE_EVENT_CLASS(name, proto, args, fields, assign, print)	struct _trace
 #define DEFINE_EVENT(class, name, proto, args)			\
