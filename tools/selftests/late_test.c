@@ -638,6 +638,64 @@ TEST_F_TIMEOUT(late, realtime_periodic, LONG_TIMEOUT)
 	close(fd);
 }
 
+/*
+ * Guards against periods that are counted one by one while nobody reads, drift
+ * when somebody does, or hold up another instance.
+ */
+TEST_F_TIMEOUT(late, thousand_periods, LONG_TIMEOUT)
+{
+	enum { NR = 1000, OTHERS = 100 };
+	static uint64_t next[NR];
+	struct hwtw_event ev[256];
+	struct hwtw_stats st;
+	uint64_t start, records = 0, wrong = 0;
+	int i, n, others = 0, fd = hwtw_open(O_NONBLOCK), other = hwtw_open(O_NONBLOCK);
+
+	start = now_ns();
+	for (i = 0; i < NR; i++) {
+		struct hwtw_timer t = {
+			.user_data = i,
+			.time_ns = start + HWTW_TICK_DEFAULT_NS + i,
+			.interval_ns = HWTW_TICK_DEFAULT_NS,
+			.flags = HWTW_TIMER_ABS,
+		};
+
+		next[i] = t.time_ns;
+		ASSERT_EQ(0, hwtw_call(fd, HWTW_IOC_ARM, &t));
+	}
+	sleep_ns(5 * NSEC_PER_SEC);
+	ASSERT_EQ(0, hwtw_call(fd, HWTW_IOC_STATS, &st));
+	EXPECT_EQ(NR, st.expired);
+	EXPECT_EQ(NR, st.unread);
+	EXPECT_GE(10, st.runs);
+
+	for (i = 1; i <= OTHERS; i++)
+		ASSERT_EQ(0, arm_in(other, i * 10 * HWTW_TICK_DEFAULT_NS, i, NULL));
+	while (others < OTHERS) {
+		n = take(fd, ev, 256);
+		for (i = 0; i < n; i++) {
+			uint64_t *at = &next[ev[i].user_data];
+
+			wrong += ev[i].expires_ns != *at || *at > now_ns();
+			*at += (1 + ev[i].overruns) * HWTW_TICK_DEFAULT_NS;
+		}
+		records += n > 0 ? n : 0;
+		n = take(other, ev, 256);
+		others += n > 0 ? n : 0;
+	}
+	EXPECT_EQ(0, wrong);
+	/* A second of it, at a good part of what was asked for. */
+	EXPECT_LE(100 * NR, records);
+	ASSERT_EQ(0, hwtw_call(other, HWTW_IOC_STATS, &st));
+	EXPECT_GE(1, st.late_ticks);
+	ASSERT_EQ(0, hwtw_call(fd, HWTW_IOC_STATS, &st));
+	EXPECT_EQ(NR, st.pending + st.unread);
+	EXPECT_EQ(records, st.delivered);
+	EXPECT_EQ(NR, st.armed);
+	close(fd);
+	close(other);
+}
+
 /* --- Idle, and crowds --- */
 
 #define TRACING "/sys/kernel/tracing/"
