@@ -44,9 +44,13 @@ static inline void hwtw_kunit_refill(struct kunit *test, struct hwtw_wheel *w,
 				KUNIT_ASSERT_NOT_NULL(test, block);
 				hwtw_wheel_give_block(w, block);
 			}
-			if (exact)
-				hwtw_kunit_leave_chunks(w, hwtw_chunks_for(w, hwtw_claims_max(w) +
-									      arms + adds));
+			if (exact) {
+				u32 claims = hwtw_claims_max(w) + arms + adds;
+
+				hwtw_kunit_leave_chunks(w, hwtw_chunks_for(w, claims));
+				/* Or it would ask for ever. */
+				KUNIT_ASSERT_LE(test, claims, w->room);
+			}
 		}
 		while (need.late--) {
 			struct hwtw_late *late = kmalloc(sizeof(*late), GFP_KERNEL);

@@ -189,6 +189,49 @@ static void cascade_needs_no_memory(struct kunit *test)
 	}
 }
 
+/*
+ * Claims that have come to one bucket spread over all of them when the clock is set
+ * back, while others are still in buckets of their own, and the pool runs dry.
+ */
+static void rewind_needs_no_memory(struct kunit *test)
+{
+	const unsigned int nr = (HWTW_LEVELS - 2) * (HWTW_LEVEL_SIZE - 1);
+	struct hwtw_event *ev = events_alloc(test, nr);
+	struct hwtw_wheel *w = test->priv;
+	u64 last = 1ULL << (HWTW_LEVELS - 2) * HWTW_LEVEL_BITS, base = last * 2, id;
+	unsigned int level, bucket;
+
+	w->rewinds = true;
+	/* Due now, and once more at the start of a bucket as it is seen from here. */
+	for (level = 0; level < HWTW_LEVELS - 2; level++) {
+		for (bucket = 1; bucket < HWTW_LEVEL_SIZE; bucket++) {
+			u64 tick = (u64)bucket << level * HWTW_LEVEL_BITS;
+
+			hwtw_kunit_arm(test, w, 0, 0, tick << 16, 0, &id);
+		}
+	}
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_take(w, 0, U64_MAX, ev, nr), nr);
+	/* That has passed as well before the records are out. */
+	hwtw_kunit_run(w, base << 16);
+	hwtw_wheel_commit(w, ev, nr);
+	for (level = 0; level < HWTW_LEVELS - 2; level++) {
+		for (bucket = 1; bucket < HWTW_LEVEL_SIZE; bucket++) {
+			struct hwtw_timer timer = {
+				.time_ns = (base + ((u64)bucket << level * HWTW_LEVEL_BITS)) << 16,
+				.flags = HWTW_TIMER_ABS,
+			};
+
+			hwtw_kunit_refill(test, w, 1, 0, true);
+			hwtw_kunit_try(w, base << 16, HWTW_OP_ARM, &timer);
+		}
+	}
+	HWTW_EXPECT_SOUND(test, w);
+	while (hwtw_wheel_rewind(w, 0, 1))
+		KUNIT_ASSERT_FALSE(test, hlist_empty(&w->pool));
+	HWTW_EXPECT_SOUND(test, w);
+	KUNIT_EXPECT_EQ(test, w->pending, 2 * nr);
+}
+
 /* Records of late timers, which have no claim, are put back and become claims. */
 static void put_back_needs_no_memory(struct kunit *test)
 {
@@ -798,6 +841,7 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE(need_tells_and_changes_nothing),
 	KUNIT_CASE(late_timer_asks_for_a_node),
 	KUNIT_CASE(cascade_needs_no_memory),
+	KUNIT_CASE(rewind_needs_no_memory),
 	KUNIT_CASE(put_back_needs_no_memory),
 	KUNIT_CASE_PARAM(stale_claims_are_bounded, storm_gen_params),
 	KUNIT_CASE(memory_comes_back),
