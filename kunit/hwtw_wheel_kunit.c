@@ -991,6 +991,50 @@ static void clock_set_back(struct kunit *test)
 	}
 }
 
+/*
+ * Half of a bucket has been drained into a level below when the clock is set back,
+ * and the other half, armed later, comes before it.
+ */
+static void clock_set_back_keeps_order(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	struct hwtw_event ev[40];
+	unsigned int i;
+	u64 id;
+
+	w->rewinds = true;
+	for (i = 0; i < 40; i++)
+		hwtw_kunit_arm(test, w, 0, 70 << 16, 0, i, &id);
+	hwtw_wheel_run(w, 63 << 16, 20);
+	while (hwtw_wheel_rewind(w, 20 << 16, 7))
+		;
+	HWTW_EXPECT_SOUND(test, w);
+	hwtw_kunit_run(w, 70 << 16);
+	KUNIT_ASSERT_EQ(test, take(test, 70 << 16, ev, 40), 40);
+	for (i = 0; i < 40; i++)
+		KUNIT_EXPECT_EQ(test, ev[i].user_data, i);
+}
+
+/* What was cancelled before it fired is what a user wants to know. */
+static void cancels_are_told_apart(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	struct hwtw_stats stats = { };
+	u64 now = 100 << 16, id;
+
+	hwtw_kunit_run(w, now);
+	id = arm(test, now, now + 1, HWTW_PENDING);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id), HWTW_PENDING);
+	id = arm(test, now, now, HWTW_EXPIRED);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id), HWTW_EXPIRED);
+	id = arm(test, now, now, HWTW_EXPIRED);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id), HWTW_EXPIRED);
+	hwtw_wheel_stats(w, now, &stats);
+	KUNIT_EXPECT_EQ(test, stats.cancelled, 3);
+	KUNIT_EXPECT_EQ(test, stats.cancelled_pending, 1);
+	KUNIT_EXPECT_EQ(test, stats.withdrawn, 2);
+}
+
 static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE_PARAM(tick_is_rounded_up, shift_gen_params),
 	KUNIT_CASE_PARAM(fires_at_level_boundaries, shift_gen_params),
@@ -1018,6 +1062,8 @@ static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE(periodic_timer_changes_while_read),
 	KUNIT_CASE(burst_is_drained_early),
 	KUNIT_CASE(clock_set_back),
+	KUNIT_CASE(clock_set_back_keeps_order),
+	KUNIT_CASE(cancels_are_told_apart),
 	{}
 };
 
