@@ -418,7 +418,71 @@ static void sweep_act(struct kunit *test, unsigned int act, u64 now, struct hwtw
 	}
 }
 
-/* A sweep and others who read the log, or write to it, lose each other's claims. */
+static bool bit(const struct hwtw_wheel *w, u32 bucket)
+{
+	return w->bitmap[bucket / HWTW_ROW][bucket / HWTW_LEVEL_SIZE % 2] >>
+	       bucket % HWTW_LEVEL_SIZE & 1;
+}
+
+/*
+ * A bit that outlives its bucket's last claim makes the clock stop there for nothing,
+ * one that goes before it makes the clock pass timers (D-10): whichever way they go.
+ */
+static void bit_goes_with_last_claim(struct kunit *test)
+{
+	enum { SWEPT, DROPPED, DRAINED, SET_BACK, WAYS };
+	struct hwtw_wheel *w = test->priv;
+	unsigned int level, way;
+	u64 id[3];
+
+	for (level = 0; level < HWTW_LEVELS; level++) {
+		u64 at = 5ULL << level * HWTW_LEVEL_BITS;
+		u32 bucket = hwtw_bucket(level, at);
+
+		for (way = 0; way < WAYS; way++) {
+			hwtw_kunit_reset(w, HWTW_TICK_SHIFT_MIN, 0);
+			w->rewinds = way == SET_BACK;
+			KUNIT_EXPECT_FALSE(test, bit(w, bucket));
+			id[0] = arm(test, 0, at << 16);
+			id[1] = arm(test, 0, at << 16);
+			id[2] = arm(test, 0, MAX_NS);
+			KUNIT_EXPECT_TRUE(test, bit(w, bucket));
+			hwtw_kunit_cancel(w, id[0]);
+			sweep(w);
+			KUNIT_EXPECT_TRUE(test, bit(w, bucket));
+			switch (way) {
+			case SWEPT:
+				hwtw_kunit_cancel(w, id[1]);
+				/* Stale, but there. */
+				KUNIT_EXPECT_TRUE(test, bit(w, bucket));
+				sweep(w);
+				break;
+			case DROPPED:
+				hwtw_kunit_cancel(w, id[1]);
+				hwtw_kunit_cancel(w, id[2]);
+				hwtw_kunit_tidy(w, w->seq, 1);
+				KUNIT_EXPECT_EQ(test, w->claims, 0U);
+				break;
+			case DRAINED:
+				KUNIT_EXPECT_FALSE(test, hwtw_wheel_run(w, (at - 1) << 16, 100));
+				KUNIT_EXPECT_EQ(test, w->unread, 0U);
+				KUNIT_EXPECT_FALSE(test, hwtw_wheel_run(w, at << 16, 100));
+				KUNIT_EXPECT_EQ(test, read_all(test, at << 16), 1U);
+				break;
+			default:
+				/* To another level, but for the first one. */
+				hwtw_kunit_run(w, (at - 1) << 16);
+				hwtw_wheel_rewind(w, ((at - 1) << 16) - 1, 100);
+				hwtw_kunit_run(w, at << 16);
+				KUNIT_EXPECT_EQ(test, read_all(test, at << 16), 1U);
+			}
+			KUNIT_EXPECT_FALSE(test, bit(w, bucket));
+			HWTW_EXPECT_SOUND(test, w);
+		}
+	}
+}
+
+/* A sweep and others who read the log, or write to it, lose each other's claims (D-10). */
 static void sweep_stops_anywhere(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -846,6 +910,7 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE_PARAM(stale_claims_are_bounded, storm_gen_params),
 	KUNIT_CASE(memory_comes_back),
 	KUNIT_CASE(memory_comes_back_but_for_one),
+	KUNIT_CASE(bit_goes_with_last_claim),
 	KUNIT_CASE(sweep_stops_anywhere),
 	KUNIT_CASE(sweep_is_complete),
 	KUNIT_CASE(numbers_of_claims_come_round),

@@ -1213,6 +1213,10 @@ static void model_life(struct model *m, unsigned int nr, unsigned int life)
 	model_end(m);
 }
 
+/*
+ * Anything at all that a few operations together get wrong (D-0, B-12, B-61): an event
+ * too early, too late, twice or never, or a structure that is not as it says (D-10).
+ */
 static void hwtw_model(struct kunit *test)
 {
 	const u32 *shift = test->param_value;

@@ -167,7 +167,7 @@ TEST_F_TIMEOUT(hostile, shortest_periods, LONG_TIMEOUT)
 	free(ev);
 }
 
-/* Guards against all deadlines on one boundary of all levels at once (B-57). */
+/* Guards against all deadlines on one boundary of all levels at once (B-57, D-30). */
 TEST_F_TIMEOUT(hostile, one_boundary, LONG_TIMEOUT)
 {
 	enum { NR = 300000 };

@@ -789,7 +789,7 @@ TEST_F_TIMEOUT(late, idle_hour, LONG_TIMEOUT)
 	EXPECT_GOOD(&self->v);
 }
 
-/* Guards against a million expiries that hold up everybody else (B-57). */
+/* Guards against a million expiries that hold up everybody else (B-57, D-30). */
 TEST_F_TIMEOUT(late, million_in_one_tick, LONG_TIMEOUT)
 {
 	enum { NR = 1000000, OTHERS = 400, STEP = 4096 };

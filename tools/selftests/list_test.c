@@ -145,7 +145,10 @@ TEST_F(dev, list_any_cursor)
 	}
 }
 
-/* Guards against timers that are forgotten or told of twice, and wrong words. */
+/*
+ * Guards against timers that are forgotten or told of twice, and wrong words: those
+ * that are due already, and those on any level and CPU (D-28).
+ */
 TEST_F(dev, list_all)
 {
 	enum { NR = 3000 };
@@ -157,7 +160,8 @@ TEST_F(dev, list_all)
 	for (i = 0; i < NR; i++) {
 		struct hwtw_timer arm = {
 			.user_data = i,
-			.time_ns = i % 3 ? HOUR_NS + i : 0,
+			/* From an hour to centuries: all levels above. */
+			.time_ns = i % 3 ? (HOUR_NS + i) << i % 21 : 0,
 			.interval_ns = i % 5 ? 0 : HOUR_NS + i,
 		};
 
