@@ -1401,7 +1401,7 @@ TEST_F(dev, duplicated)
 	uint64_t id;
 	int fd = dup(self->fd);
 
-	ASSERT_EQ(0, arm_in(self->fd, 10 * NSEC_PER_MSEC, 1, &id));
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 1, &id));
 	close(self->fd);
 	EXPECT_EQ(HWTW_PENDING, rearm_in(fd, id, 20 * NSEC_PER_MSEC));
 	EXPECT_EQ(1, take_all(fd, ev, 1));
