@@ -18,6 +18,8 @@
 
 #include <linux/hwtw.h>
 
+struct iov_iter;
+
 /*
  * The wheel: hwtw_wheel.c. Its head comment explains how it works.
  */
@@ -77,23 +79,18 @@
 #define HWTW_DIR_PARTS		(HWTW_PAGE_BITS - HWTW_DIR_FIRST)
 #define HWTW_PAGES_MAX		((1U << HWTW_PAGE_BITS) - (1U << HWTW_DIR_FIRST))
 
-/* What is going on with a slot. The timers of hidden ones are not to be found. */
 enum hwtw_state {
 	HWTW_SLOT_PENDING	= 0,
 	HWTW_SLOT_EXPIRED	= 1,	/* in the log of unread timers */
 	HWTW_SLOT_LATE		= 2,	/* expired, in the tree of late timers */
-	HWTW_SLOT_HIDDEN	= 8,
 	HWTW_SLOT_FREE		= 8,
-	HWTW_SLOT_DELIVERING	= 9,	/* a reader copies the record out */
-	HWTW_SLOT_REARMED	= 10,	/* the same, periodic and re-armed meanwhile */
-	HWTW_SLOT_CANCELLED	= 11,	/* the same, and cancelled after that */
 };
 
 /* A slot's key: its state above the generation. */
 #define HWTW_KEY(gen, state)	((u32)(state) << HWTW_GEN_BITS | (gen))
 #define HWTW_KEY_GEN(key)	((key) & HWTW_GEN_MAX)
 #define HWTW_KEY_STATE(key)	((key) >> HWTW_GEN_BITS)
-#define HWTW_KEY_HIDDEN		HWTW_KEY(0, HWTW_SLOT_HIDDEN)
+#define HWTW_KEY_NOBODY		HWTW_KEY(0, HWTW_SLOT_FREE)
 
 /**
  * struct hwtw_slot - what is true about a timer
@@ -124,7 +121,7 @@ struct hwtw_slot {
  * @free_last: the one that is used last, so that all age alike
  * @slots: slots that have not spent their generations
  * @reserved: keeps the places where a pointer has 32 bits
- * @key: where a slot has its key: hidden
+ * @key: where a slot has its key: nobody's
  * @seq: where a slot has its seq: 0
  * @slot: the slots; the first one's place is 1
  */
@@ -249,7 +246,6 @@ struct hwtw_need {
  * @seq: seq of the newest claim
  * @pending: timers waiting for their deadline
  * @unread: timers expired and not read, those in @late included
- * @delivering: timers whose records are being copied out
  * @nr_late: timers in @late
  * @late_spares: nodes in @late_spare
  * @late_wanted: an operation failed for lack of a &struct hwtw_late
@@ -269,7 +265,7 @@ struct hwtw_need {
  * @expired: expiries
  * @delivered: records read
  * @completed: timers whose last record was read
- * @overruns: of the records read and of those being copied out
+ * @overruns: of the records read
  * @late_ticks: longest way from a deadline tick to its expiry
  * @cascaded: claims moved to another bucket
  * @dropped: stale claims dropped
@@ -301,7 +297,6 @@ struct hwtw_wheel {
 	u32 seq;
 	u32 pending;
 	u32 unread;
-	u32 delivering;
 	u32 nr_late;
 	u32 late_spares;
 	bool late_wanted;
@@ -344,6 +339,21 @@ struct hwtw_wheel {
 	struct hwtw_log log[HWTW_LOGS];
 };
 
+/**
+ * struct hwtw_batch - records that a reader may take
+ * @nr: their number
+ * @claims: claims of the unread log up to the last of them; 0: they are of late
+ *	timers
+ * @slot: their slots
+ * @ev: the records
+ */
+struct hwtw_batch {
+	unsigned int nr;
+	unsigned int claims;
+	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
+	struct hwtw_event ev[HWTW_CHUNK_CLAIMS];
+};
+
 /* The memory of a wheel: given by its owner, in process context. */
 void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now);
 int hwtw_wheel_need(const struct hwtw_wheel *w, unsigned int arms, unsigned int adds,
@@ -372,10 +382,10 @@ static inline u32 hwtw_valid(const struct hwtw_wheel *w)
 	return w->pending + w->unread - w->nr_late;
 }
 
-/* Claims, and what may become one: records that are put back, those of late timers too. */
+/* Claims, and late timers, which get one if they are periodic. */
 static inline u32 hwtw_claims_max(const struct hwtw_wheel *w)
 {
-	return w->claims + w->nr_late + w->delivering;
+	return w->claims + w->nr_late;
 }
 
 /*
@@ -414,7 +424,7 @@ int hwtw_op_check(const struct hwtw_op *op, u32 shift);
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr);
 
-unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
+unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index,
 			     struct hwtw_timer *timer, unsigned int max);
 void hwtw_wheel_cancel(struct hwtw_wheel *w, const struct hwtw_timer *timer, unsigned int nr);
 void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *stats);
@@ -423,12 +433,10 @@ void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *st
 bool hwtw_wheel_rewind(struct hwtw_wheel *w, u64 now, unsigned int budget);
 bool hwtw_wheel_run(struct hwtw_wheel *w, u64 now, unsigned int budget);
 u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w);
-unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
-			     struct hwtw_event *ev, unsigned int max);
-unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev,
-			       unsigned int nr);
-void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev,
-			 unsigned int nr);
+unsigned int hwtw_wheel_peek(struct hwtw_wheel *w, u64 now, u64 last_tick,
+			     struct hwtw_batch *batch, unsigned int max);
+unsigned int hwtw_wheel_take(struct hwtw_wheel *w, const struct hwtw_batch *batch,
+			     unsigned int nr);
 
 /*
  * Instances: hwtw_instance.c
@@ -498,9 +506,7 @@ struct hwtw *hwtw_create(void);
 void hwtw_destroy(struct hwtw *hwtw);
 int hwtw_setup(struct hwtw *hwtw, const struct hwtw_setup *setup);
 void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr);
-unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int max);
-void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
-		    unsigned int delivered, unsigned int taken);
+int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to);
 int hwtw_list(struct hwtw *hwtw, struct hwtw_list *list);
 void hwtw_stats(struct hwtw *hwtw, struct hwtw_stats *stats);
 

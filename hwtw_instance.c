@@ -13,8 +13,8 @@
  * What happens when a timer expires: hwtw_timer_fn() lets the wheel run, which
  * moves the timer's claim to the log of unread timers; hwtw_cpu_unlock() adds
  * to the instance's count of records, queues the hrtimer for what comes next
- * and wakes the readers; hwtw_take() takes the records of all wheels in order;
- * hwtw_take_done() lets the timers go once they are copied out.
+ * and wakes the readers; hwtw_deliver() copies the records of all wheels out in
+ * order, and lets the timers go.
  */
 #include <linux/cpumask.h>
 #include <linux/fs.h>
@@ -29,6 +29,7 @@
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
+#include <linux/uio.h>
 
 #include "hwtw.h"
 #include "hwtw_compat.h"
@@ -39,6 +40,8 @@
 #define HWTW_FREE_BUDGET	256
 /* Timers reported in one go. */
 #define HWTW_LIST_CHUNK		64
+/* Pieces delivered in one go. */
+#define HWTW_READ_PIECES	4
 /* Operations after which the wheel is tidied up. */
 #define HWTW_TIDY_OPS		32
 
@@ -96,7 +99,7 @@ static void hwtw_cpu_unlock(struct hwtw_cpu *cpu)
 
 	if (more > 0) {
 		WRITE_ONCE(cpu->counted, w->unread);
-		/* Never more in all than in the parts: hwtw_take() would look in vain. */
+		/* Never more in all than in the parts: hwtw_deliver() would look in vain. */
 		smp_mb__before_atomic();
 		atomic_long_add(more, &hwtw->unread);
 	} else if (more) {
@@ -581,24 +584,64 @@ static struct hwtw_cpu *hwtw_take_from(struct hwtw *hwtw, u64 *last_tick)
 	return from;
 }
 
-/**
- * hwtw_take - take records for delivery
- * @hwtw: the instance
- * @ev: where they go
- * @max: room in @ev
- *
- * They are all of one wheel, and have to be handed to hwtw_take_done() before
- * the next ones are taken.
- *
- * Return: the number of records, in order.
- */
-unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int max)
+static noinline void hwtw_trace_delivered(const struct hwtw_wheel *w, const struct hwtw_event *ev,
+					  unsigned int nr)
 {
-	unsigned int taken = 0;
+	for (; nr; nr--, ev++)
+		trace_hwtw_deliver(w, ev);
+}
 
-	while (!taken && hwtw_readable(hwtw)) {
+/*
+ * Deliver a piece of what a wheel has. A record is taken if and only if it was
+ * copied out, with nobody in between, so there is no waiting for memory here.
+ * Returns false if memory was missing.
+ */
+static bool hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, struct iov_iter *to,
+			      unsigned int *delivered, unsigned int *gone)
+	__must_hold(&cpu->lock)
+{
+	struct hwtw_batch batch;
+	size_t size, copied;
+	unsigned int nr;
+
+	if (!hwtw_wheel_peek(&cpu->wheel, now, last_tick, &batch,
+			     min(iov_iter_count(to) / sizeof(*batch.ev), UINT_MAX)))
+		return true;
+	size = batch.nr * sizeof(*batch.ev);
+	pagefault_disable();
+	copied = copy_to_iter(batch.ev, size, to);
+	pagefault_enable();
+	nr = copied / sizeof(*batch.ev);
+	*gone += hwtw_wheel_take(&cpu->wheel, &batch, nr);
+	*delivered += nr;
+	if (trace_hwtw_deliver_enabled())
+		hwtw_trace_delivered(&cpu->wheel, batch.ev, nr);
+	if (likely(copied == size))
+		return true;
+	iov_iter_revert(to, copied % sizeof(*batch.ev));
+	return false;
+}
+
+/**
+ * hwtw_deliver - deliver records
+ * @hwtw: the instance
+ * @to: where they go, as far as there is room; moves on behind them
+ *
+ * They are all of one wheel. Does not wait for any.
+ *
+ * Return: the number of records, in order; 0 if there are none; -EFAULT if there
+ * was none delivered since memory at @to is not there now: the caller may have
+ * it fetched and try again.
+ */
+int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to)
+{
+	unsigned int delivered = 0, gone = 0;
+	bool ok = true;
+
+	while (ok && !delivered && hwtw_readable(hwtw)) {
 		struct hwtw_cpu *cpu;
-		u64 last_tick;
+		unsigned int piece;
+		u64 last_tick, now;
 
 		/* Pairs with hwtw_cpu_unlock(): see of which wheel they are. */
 		smp_rmb();
@@ -607,44 +650,17 @@ unsigned int hwtw_take(struct hwtw *hwtw, struct hwtw_event *ev, unsigned int ma
 			continue;
 		hwtw_cpu_lock(cpu);
 		hwtw_cpu_settle(cpu);
-		taken = hwtw_wheel_take(&cpu->wheel, hwtw_now(hwtw), last_tick, ev, max);
+		now = hwtw_now(hwtw);
+		for (piece = 0; ok && piece < HWTW_READ_PIECES; piece++)
+			ok = hwtw_deliver_some(cpu, now, last_tick, to, &delivered, &gone);
+		hwtw_cpu_tidy(cpu, 0, delivered);
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
 		if (fatal_signal_pending(current))
 			break;
 	}
-	return taken;
-}
-
-static noinline void hwtw_trace_delivered(const struct hwtw_wheel *w, const struct hwtw_event *ev,
-					  unsigned int nr)
-{
-	for (; nr; nr--, ev++)
-		trace_hwtw_deliver(w, ev);
-}
-
-/**
- * hwtw_take_done - records were delivered, or could not be
- * @hwtw: the instance
- * @ev: records of hwtw_take(), as they were
- * @delivered: how many of them were delivered
- * @taken: how many there are
- */
-void hwtw_take_done(struct hwtw *hwtw, const struct hwtw_event *ev,
-		    unsigned int delivered, unsigned int taken)
-{
-	struct hwtw_cpu *cpu = hwtw_cpu_of(hwtw, ev->id);
-	unsigned int gone;
-
-	hwtw_cpu_lock(cpu);
-	hwtw_cpu_settle(cpu);
-	hwtw_wheel_put_back(&cpu->wheel, ev + delivered, taken - delivered);
-	gone = hwtw_wheel_commit(&cpu->wheel, ev, delivered);
-	if (trace_hwtw_deliver_enabled())
-		hwtw_trace_delivered(&cpu->wheel, ev, delivered);
-	hwtw_cpu_tidy(cpu, taken - delivered, taken);
-	hwtw_cpu_unlock(cpu);
 	hwtw_limits_give(hwtw, gone);
+	return delivered ?: ok ? 0 : -EFAULT;
 }
 
 /*
@@ -665,7 +681,7 @@ static int hwtw_list_some(struct hwtw_cpu *cpu, u32 *index, bool cancel, struct 
 
 		hwtw_cpu_lock(cpu);
 		hwtw_cpu_settle(cpu);
-		nr = hwtw_wheel_list(&cpu->wheel, &next, !cancel, timer, max);
+		nr = hwtw_wheel_list(&cpu->wheel, &next, timer, max);
 		if (cancel) {
 			/* One is told of if and only if it is gone: nobody may come between. */
 			err = nr ? copy_to_user_nofault(to, timer, nr * sizeof(*timer)) : 0;

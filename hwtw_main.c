@@ -26,9 +26,8 @@
 #define CREATE_TRACE_POINTS
 #include "hwtw_trace.h"
 
-/* Operations carried out, and records delivered, in one go. */
+/* Operations carried out in one go. */
 #define HWTW_OPS_CHUNK		64
-#define HWTW_READ_CHUNK		((IS_ENABLED(CONFIG_64BIT) ? 2 : 1) * HWTW_CHUNK_CLAIMS)
 
 #define HWTW_FEATURES		(HWTW_FEATURE_PERIODIC | HWTW_FEATURE_REALTIME | \
 				 HWTW_FEATURE_LIST | HWTW_FEATURE_STATS)
@@ -409,41 +408,33 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
 	struct hwtw *hwtw = file->private_data;
-	struct hwtw_event ev[HWTW_READ_CHUNK];
-	size_t room = iov_iter_count(to) / sizeof(*ev);
 	ssize_t total = 0;
 
-	if (!room)
+	if (iov_iter_count(to) < sizeof(struct hwtw_event))
 		return -EINVAL;
-	while (room) {
-		unsigned int taken, delivered;
-		size_t copied;
+	while (iov_iter_count(to) >= sizeof(struct hwtw_event)) {
+		int nr = hwtw_deliver(hwtw, to);
 
-		taken = hwtw_take(hwtw, ev, min_t(size_t, room, HWTW_READ_CHUNK));
-		if (!taken) {
-			if (total)
-				break;
-			/* hwtw_take() gives up for it: so has this loop to. */
-			if (fatal_signal_pending(current))
-				return -ERESTARTSYS;
-			if (file->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT)
-				return -EAGAIN;
-			if (wait_event_interruptible_exclusive(hwtw->wait, hwtw_readable(hwtw)))
-				return -ERESTARTSYS;
-			continue;
+		if (nr > 0)
+			total += nr * sizeof(struct hwtw_event);
+		/* hwtw_deliver() gives up for it: so has this loop to. */
+		if (fatal_signal_pending(current)) {
+			total = total ?: -ERESTARTSYS;
+			break;
 		}
-		copied = copy_to_iter(ev, taken * sizeof(*ev), to);
-		delivered = copied / sizeof(*ev);
-		iov_iter_revert(to, copied % sizeof(*ev));
-		hwtw_take_done(hwtw, ev, delivered, taken);
-		total += delivered * sizeof(*ev);
-		room -= delivered;
-		if (delivered < taken) {
+		if (nr == -EFAULT &&
+		    fault_in_iov_iter_writeable(to, sizeof(struct hwtw_event))) {
 			total = total ?: -EFAULT;
 			break;
 		}
-		if (fatal_signal_pending(current))
+		if (nr)
+			continue;
+		if (total)
 			break;
+		if (file->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT)
+			return -EAGAIN;
+		if (wait_event_interruptible_exclusive(hwtw->wait, hwtw_readable(hwtw)))
+			return -ERESTARTSYS;
 	}
 	/* Only one of the readers that sleep was woken: pass it on. */
 	if (hwtw_readable(hwtw) && wq_has_sleeper(&hwtw->wait))

@@ -407,7 +407,7 @@ bool hwtw_wheel_give_page(struct hwtw_wheel *w, struct hwtw_page *page)
 	page->free_first = 1;
 	page->free_last = HWTW_PAGE_SLOTS;
 	page->slots = HWTW_PAGE_SLOTS;
-	page->key = HWTW_KEY_HIDDEN;
+	page->key = HWTW_KEY_NOBODY;
 	page->seq = 0;
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++) {
 		page->slot[i].next_free = i + 2;

@@ -84,7 +84,7 @@
  *   chunks >= claims / 15 + min(claims, logs) + HWTW_CHUNK_SLACK
  *
  * holds before and after each operation, where claims counts the stale ones
- * and the records that may become claims when they are put back. A log wastes
+ * and the late timers, which may be periodic. A log wastes
  * at most one chunk at its end. The slack is for the partly read chunks at the
  * front: of a bucket that expires, of one on each level that is drained in
  * advance, and of the unread log; for records put back in front of it, and one
@@ -188,25 +188,15 @@ static __always_inline struct hwtw_slot *hwtw_find_pending(const struct hwtw_whe
 	return likely(slot && slot->key == id >> HWTW_GEN_SHIFT) ? slot : NULL;
 }
 
-/*
- * The slot of a live timer, or NULL. If its record is being copied out and was
- * the last one, it is none any more.
- */
+/* The slot of a live timer, or NULL. */
 static noinline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
 {
 	struct hwtw_slot *slot = hwtw_id_slot(w, id);
 
-	if (!slot || HWTW_KEY_GEN(slot->key) != id >> HWTW_GEN_SHIFT)
+	if (!slot || HWTW_KEY_GEN(slot->key) != id >> HWTW_GEN_SHIFT ||
+	    hwtw_slot_state(slot) == HWTW_SLOT_FREE)
 		return NULL;
-	switch (hwtw_slot_state(slot)) {
-	case HWTW_SLOT_DELIVERING:
-		return slot->interval_ns ? slot : NULL;
-	case HWTW_SLOT_FREE:
-	case HWTW_SLOT_CANCELLED:
-		return NULL;
-	default:
-		return slot;
-	}
+	return slot;
 }
 
 static struct hwtw_page *hwtw_slot_page(const struct hwtw_slot *slot)
@@ -340,24 +330,6 @@ static void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, struct h
 	if (unlikely(hwtw_chunk_end(log->tail)))
 		hwtw_log_extend(w, log);
 	*log->tail++ = claim;
-	w->claims++;
-}
-
-static void hwtw_log_prepend(struct hwtw_wheel *w, struct hwtw_log *log, struct hwtw_claim claim)
-{
-	struct hwtw_claim *pos = log->head;
-
-	if (!pos || pos == hwtw_chunk_of(pos)->claim) {
-		struct hwtw_chunk *chunk = hwtw_chunk_get(w);
-
-		if (pos)
-			chunk->link = hwtw_chunk_of(pos);
-		pos = hwtw_chunk_last(chunk);
-		if (!log->tail)
-			log->tail = pos;
-	}
-	*--pos = claim;
-	log->head = pos;
 	w->claims++;
 }
 
@@ -551,7 +523,7 @@ static bool hwtw_due(const struct hwtw_wheel *w, u64 now, u64 expires, u64 tick)
 /* It would come before the newest unread timer. */
 static bool hwtw_due_late(const struct hwtw_wheel *w, u64 tick)
 {
-	return (w->unread || w->delivering) && tick < w->unread_tick;
+	return w->unread && tick < w->unread_tick;
 }
 
 /*
@@ -635,14 +607,6 @@ static noinline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expire
 	if (!slot)
 		return -ENOENT;
 	state = hwtw_slot_state(slot);
-	if (state & HWTW_SLOT_HIDDEN) {
-		/* It begins anew when the reader lets it go. */
-		slot->expires_ns = expires;
-		slot->interval_ns = interval;
-		hwtw_slot_set(slot, HWTW_SLOT_REARMED);
-		w->rearmed++;
-		return HWTW_EXPIRED;
-	}
 	due = hwtw_due(w, now, expires, tick);
 	if (due && !hwtw_due_ready(w, now, tick))
 		return -EAGAIN;
@@ -658,42 +622,28 @@ static noinline int hwtw_rearm(struct hwtw_wheel *w, u64 now, u64 id, u64 expire
 static noinline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 {
 	struct hwtw_slot *slot = hwtw_find(w, id);
+	enum hwtw_state state;
 
 	if (!slot)
 		return -ENOENT;
-	switch (hwtw_slot_state(slot)) {
-	case HWTW_SLOT_REARMED:
-		hwtw_slot_set(slot, HWTW_SLOT_CANCELLED);
+	state = hwtw_slot_state(slot);
+	hwtw_detach(w, slot);
+	hwtw_slot_free(w, slot, id);
+	w->cancelled++;
+	if (state == HWTW_SLOT_PENDING)
 		return HWTW_PENDING;
-	case HWTW_SLOT_DELIVERING:
-		/* Its record was there first, and is the last one. */
-		slot->interval_ns = 0;
-		return -ENOENT;
-	case HWTW_SLOT_PENDING:
-		hwtw_detach(w, slot);
-		hwtw_slot_free(w, slot, id);
-		w->cancelled++;
-		return HWTW_PENDING;
-	default:
-		hwtw_detach(w, slot);
-		hwtw_slot_free(w, slot, id);
-		w->cancelled++;
-		w->cancelled_unread++;
-		return HWTW_EXPIRED;
-	}
+	w->cancelled_unread++;
+	return HWTW_EXPIRED;
 }
 
 /* Fill in what is known about a timer. Returns the state it is in. */
 static int hwtw_describe(const struct hwtw_slot *slot, struct hwtw_timer *timer)
 {
-	enum hwtw_state state = hwtw_slot_state(slot);
-
 	timer->user_data = slot->user_data;
 	timer->time_ns = slot->expires_ns;
 	timer->interval_ns = slot->interval_ns;
 	timer->flags = HWTW_TIMER_ABS;
-	return state == HWTW_SLOT_PENDING || state == HWTW_SLOT_REARMED ?
-	       HWTW_PENDING : HWTW_EXPIRED;
+	return hwtw_slot_state(slot) == HWTW_SLOT_PENDING ? HWTW_PENDING : HWTW_EXPIRED;
 }
 
 /* The same, of a timer with an id. Or returns -ENOENT. */
@@ -985,14 +935,13 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
  * @w: the wheel
  * @index: where to begin, 0 for the first slot; where to go on, U32_MAX if there
  *	is no other slot
- * @held: report those too that a reader holds, and that can't be cancelled
  * @timer: where they go
  * @max: room in @timer
  *
  * Return: the number of timers. It may be less than @max, even 0, if many slots
  * were free.
  */
-unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
+unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index,
 			     struct hwtw_timer *timer, unsigned int max)
 {
 	unsigned int budget = HWTW_LIST_BUDGET;
@@ -1010,19 +959,8 @@ unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
 			continue;
 		}
 		slot = hwtw_page_slot(hwtw_entry_page(entry), i & HWTW_PLACE_MASK);
-		switch (hwtw_slot_state(slot)) {
-		case HWTW_SLOT_PENDING:
-		case HWTW_SLOT_EXPIRED:
-		case HWTW_SLOT_LATE:
-			break;
-		case HWTW_SLOT_DELIVERING:
-		case HWTW_SLOT_REARMED:
-			if (held)
-				break;
+		if (hwtw_slot_state(slot) == HWTW_SLOT_FREE)
 			continue;
-		default:
-			continue;
-		}
 		timer[nr].state = hwtw_describe(slot, &timer[nr]);
 		timer[nr].id = hwtw_slot_id(w, slot, i);
 		nr++;
@@ -1034,7 +972,7 @@ unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index, bool held,
 /**
  * hwtw_wheel_cancel - cancel timers that were just listed
  * @w: the wheel
- * @timer: of hwtw_wheel_list(), without those that a reader holds
+ * @timer: of hwtw_wheel_list()
  * @nr: how many
  */
 void hwtw_wheel_cancel(struct hwtw_wheel *w, const struct hwtw_timer *timer, unsigned int nr)
@@ -1065,7 +1003,7 @@ void hwtw_wheel_stats(const struct hwtw_wheel *w, u64 now, struct hwtw_stats *st
 	stats->completed += w->completed;
 	stats->overruns += w->overruns;
 	stats->pending += w->pending;
-	stats->unread += w->unread + w->delivering;
+	stats->unread += w->unread;
 	stats->cascaded += w->cascaded;
 	stats->dropped += w->dropped;
 	if (w->next <= now >> w->shift)
@@ -1374,81 +1312,102 @@ u64 hwtw_wheel_unread_tick(struct hwtw_wheel *w)
 	return late ? late->claim.tick : U64_MAX;
 }
 
-static __always_inline void hwtw_take_one(struct hwtw_wheel *w, struct hwtw_slot *slot,
-					  u32 index, u64 now, struct hwtw_event *ev)
+static __always_inline void hwtw_record(const struct hwtw_wheel *w, const struct hwtw_slot *slot,
+					u32 index, u64 now, struct hwtw_event *ev)
 {
 	u64 overruns = 0;
 
-	if (unlikely(slot->interval_ns) && now > slot->expires_ns) {
+	if (unlikely(slot->interval_ns) && now > slot->expires_ns)
 		overruns = min_t(u64, div64_u64(now - slot->expires_ns, slot->interval_ns),
 				 U32_MAX);
-		w->overruns += overruns;
-	}
 	ev->user_data = slot->user_data;
 	ev->id = hwtw_slot_id(w, slot, index);
 	ev->expires_ns = slot->expires_ns;
 	ev->overruns = overruns;
 	ev->flags = 0;
-	hwtw_slot_set(slot, HWTW_SLOT_DELIVERING);
+}
+
+/* Late timers up to a tick, which come before what the log has. */
+static noinline void hwtw_peek_late(const struct hwtw_wheel *w, u64 now, u64 last_tick,
+				    struct hwtw_batch *batch, unsigned int max)
+{
+	struct hwtw_late *late = hwtw_late_first(w);
+	unsigned int nr = 0;
+
+	while (late && late->claim.tick <= last_tick && nr < max) {
+		batch->slot[nr] = hwtw_slot(w, late->claim.index);
+		hwtw_record(w, batch->slot[nr], late->claim.index, now, &batch->ev[nr]);
+		nr++;
+		late = rb_entry_safe(rb_next(&late->node), struct hwtw_late, node);
+	}
+	batch->nr = nr;
+	batch->claims = 0;
 }
 
 /**
- * hwtw_wheel_take - take records of expired timers for delivery
+ * hwtw_wheel_peek - look at the oldest records
  * @w: the wheel
  * @now: present time in ns
- * @last_tick: take none with a later deadline tick
- * @ev: where they go
- * @max: room in @ev
+ * @last_tick: at none with a later deadline tick
+ * @batch: where they go
+ * @max: at no more than these
  *
- * Takes the oldest ones. Each has to be handed to hwtw_wheel_commit() or to
- * hwtw_wheel_put_back() afterwards; until then its timer can't be found.
+ * Nothing changes but that stale claims are dropped.
  *
  * Return: the number of records. It may be 0 although there are some, if there
  * were many stale claims before them.
  */
-unsigned int hwtw_wheel_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
-			     struct hwtw_event *ev, unsigned int max)
+unsigned int hwtw_wheel_peek(struct hwtw_wheel *w, u64 now, u64 last_tick,
+			     struct hwtw_batch *batch, unsigned int max)
 {
 	struct hwtw_log *log = &w->log[HWTW_UNREAD];
-	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
-	unsigned int budget = HWTW_TAKE_BUDGET;
-	unsigned int taken = 0;
+	struct hwtw_late *late = hwtw_late_first(w);
+	u64 last = late ? min(last_tick, late->claim.tick) : last_tick;
+	unsigned int budget = HWTW_TAKE_BUDGET, nr = 0;
 
-	max = min(max, w->unread);
-	while (taken < max && budget) {
-		struct hwtw_late *late = hwtw_late_first(w);
-		u64 late_tick = late ? late->claim.tick : U64_MAX;
+	batch->nr = 0;
+	max = min(max, HWTW_CHUNK_CLAIMS);
+	while (max && budget && !hwtw_log_empty(log)) {
+		unsigned int claims = hwtw_log_gather(w, log, batch->slot, min(max, budget)), i;
 		const struct hwtw_claim *claim = log->head;
-		unsigned int nr = 0, i;
 
-		if (!hwtw_log_empty(log))
-			nr = hwtw_log_gather(w, log, slot,
-					     min3(max - taken, budget, HWTW_CHUNK_CLAIMS));
-		for (i = 0; i < nr; i++, claim++) {
-			if (unlikely(!hwtw_claim_valid(slot[i], claim))) {
-				w->dropped++;
+		for (i = 0; i < claims; i++, claim++) {
+			struct hwtw_slot *slot = batch->slot[i];
+
+			if (unlikely(!hwtw_claim_valid(slot, claim)))
 				continue;
-			}
-			if (claim->tick > late_tick || claim->tick > last_tick)
+			if (claim->tick > last)
 				break;
-			hwtw_take_one(w, slot[i], claim->index, now, &ev[taken++]);
+			batch->slot[nr] = slot;
+			hwtw_record(w, slot, claim->index, now, &batch->ev[nr++]);
 		}
-		if (i) {
-			hwtw_log_consume(w, log, i);
-			budget -= i;
-		} else if (late && late_tick <= last_tick) {
-			u32 index = late->claim.index;
-
-			hwtw_take_one(w, hwtw_slot(w, index), index, now, &ev[taken++]);
-			hwtw_late_del(w, late);
-			budget--;
-		} else {
+		if (likely(nr)) {
+			batch->nr = nr;
+			batch->claims = i;
+			return nr;
+		}
+		if (i < claims) {
+			last_tick = min(last_tick, claim->tick - 1);
 			break;
 		}
+		w->dropped += i;
+		budget -= i;
+		hwtw_log_consume(w, log, i);
 	}
-	w->unread -= taken;
-	w->delivering += taken;
-	return taken;
+	if (late && budget)
+		hwtw_peek_late(w, now, last_tick, batch, max);
+	return batch->nr;
+}
+
+/* The claims of the unread log up to that of a record. */
+static noinline unsigned int hwtw_claims_to(const struct hwtw_wheel *w, unsigned int record)
+{
+	const struct hwtw_claim *head = w->log[HWTW_UNREAD].head, *claim = head;
+
+	for (;; claim++) {
+		if (hwtw_claim_valid(hwtw_slot(w, claim->index), claim) && !--record)
+			return claim - head + 1;
+	}
 }
 
 /* The deadline so many periods later. */
@@ -1461,95 +1420,52 @@ static u64 hwtw_next_period(const struct hwtw_slot *slot, u64 periods)
 	return slot->expires_ns + periods * slot->interval_ns;
 }
 
-/* A timer that was held by a reader is pending again. */
-static void hwtw_go_on(struct hwtw_wheel *w, struct hwtw_slot *slot)
-{
-	u64 tick = max(hwtw_tick(w, slot->expires_ns), w->clk + 1);
-
-	hwtw_insert(w, slot, hwtw_slot_index(slot), tick, false);
-}
-
 /**
- * hwtw_wheel_commit - records were delivered
+ * hwtw_wheel_take - take records that were delivered
  * @w: the wheel
- * @ev: records of hwtw_wheel_take(), as they were
- * @nr: their number
+ * @batch: of hwtw_wheel_peek(); nothing was done with the wheel since
+ * @nr: how many of its records, from the first on
  *
  * One-shot timers are gone. Periodic ones go on with the first deadline that
  * the record did not tell of. If that one has passed too, meanwhile, they
  * expire with the next tick.
  *
- * Return: the number of timers that are gone, but for those cancelled before.
+ * Return: the number of timers that are gone.
  */
-unsigned int hwtw_wheel_commit(struct hwtw_wheel *w, const struct hwtw_event *ev,
-			       unsigned int nr)
+unsigned int hwtw_wheel_take(struct hwtw_wheel *w, const struct hwtw_batch *batch,
+			     unsigned int nr)
 {
 	unsigned int gone = 0, i;
 
-	for (i = 0; i < nr; i++) {
-		u32 index = ev[i].id & HWTW_INDEX_MASK;
-		struct hwtw_slot *slot = hwtw_slot(w, index);
-		enum hwtw_state state = hwtw_slot_state(slot);
+	if (batch->claims && nr) {
+		unsigned int claims = batch->claims;
 
-		if (likely(!slot->interval_ns && state == HWTW_SLOT_DELIVERING)) {
+		if (unlikely(nr < batch->nr))
+			claims = hwtw_claims_to(w, nr);
+		w->dropped += claims - nr;
+		hwtw_log_consume(w, &w->log[HWTW_UNREAD], claims);
+	}
+	for (i = 0; i < nr; i++) {
+		const struct hwtw_event *ev = &batch->ev[i];
+		struct hwtw_slot *slot = batch->slot[i];
+		u32 index = ev->id & HWTW_INDEX_MASK;
+
+		if (!batch->claims)
+			hwtw_late_del(w, hwtw_late_first(w));
+		if (likely(!slot->interval_ns)) {
 			hwtw_slot_free(w, slot, index);
 			gone++;
 			continue;
 		}
-		if (state == HWTW_SLOT_CANCELLED) {
-			hwtw_slot_free(w, slot, index);
-			w->cancelled++;
-			continue;
-		}
-		if (state == HWTW_SLOT_DELIVERING)
-			slot->expires_ns = hwtw_next_period(slot, ev[i].overruns + 1ULL);
-		hwtw_go_on(w, slot);
+		w->overruns += ev->overruns;
+		slot->expires_ns = hwtw_next_period(slot, ev->overruns + 1ULL);
+		hwtw_insert(w, slot, index,
+			    max(hwtw_tick(w, slot->expires_ns), w->clk + 1), false);
 	}
-	w->delivering -= nr;
+	w->unread -= nr;
 	w->delivered += nr;
 	w->completed += gone;
 	return gone;
-}
-
-/**
- * hwtw_wheel_put_back - records could not be delivered
- * @w: the wheel
- * @ev: records of hwtw_wheel_take(), as they were
- * @nr: their number
- *
- * They are unread and the first to be taken. Those of timers that were re-armed
- * meanwhile are withdrawn; a periodic timer that was only cancelled has this one
- * for its last. Records of several takes keep their order only if the last one taken
- * is put back first.
- */
-void hwtw_wheel_put_back(struct hwtw_wheel *w, const struct hwtw_event *ev, unsigned int nr)
-{
-	w->delivering -= nr;
-	while (nr--) {
-		u32 index = ev[nr].id & HWTW_INDEX_MASK;
-		struct hwtw_slot *slot = hwtw_slot(w, index);
-		struct hwtw_claim claim;
-
-		w->overruns -= ev[nr].overruns;
-		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_REARMED)) {
-			w->withdrawn++;
-			hwtw_go_on(w, slot);
-			continue;
-		}
-		if (unlikely(hwtw_slot_state(slot) == HWTW_SLOT_CANCELLED)) {
-			w->withdrawn++;
-			w->cancelled++;
-			hwtw_slot_free(w, slot, index);
-			continue;
-		}
-		claim.tick = hwtw_tick(w, slot->expires_ns);
-		claim.index = index;
-		claim.seq = hwtw_seq_next(w);
-		slot->seq = claim.seq;
-		hwtw_slot_set(slot, HWTW_SLOT_EXPIRED);
-		w->unread++;
-		hwtw_log_prepend(w, &w->log[HWTW_UNREAD], claim);
-	}
 }
 
 /**

@@ -55,7 +55,7 @@ static inline struct hwtw_slot *hwtw_page_slot(const struct hwtw_page *page, u32
 /* The slot with an index that there is, or was: one of nobody if the page was freed. */
 static inline struct hwtw_slot *hwtw_slot(const struct hwtw_wheel *w, u32 index)
 {
-	static struct hwtw_slot nobody = { .key = HWTW_KEY_HIDDEN };
+	static struct hwtw_slot nobody = { .key = HWTW_KEY_NOBODY };
 	u64 entry = *hwtw_dir_entry(w, index >> HWTW_PLACE_BITS);
 
 	if (unlikely(entry & 1))
