@@ -35,7 +35,7 @@ static struct hwtw_event *events_alloc(struct kunit *test, unsigned int nr)
 	return ev;
 }
 
-/* Take and commit all that is unread, in batches. Tells how many there were. */
+/* Take all that is unread, in pieces. Tells how many there were. */
 static unsigned int read_all(struct kunit *test, u64 now)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -43,9 +43,8 @@ static unsigned int read_all(struct kunit *test, u64 now)
 	unsigned int nr = 0;
 
 	while (w->unread) {
-		unsigned int n = hwtw_wheel_take(w, now, U64_MAX, ev, 16);
+		unsigned int n = hwtw_kunit_take(w, now, U64_MAX, ev, 16);
 
-		hwtw_wheel_commit(w, ev, n);
 		hwtw_kunit_tidy(w, w->seq, n);
 		nr += n;
 	}
@@ -156,7 +155,6 @@ static void cascade_needs_no_memory(struct kunit *test)
 {
 	static const unsigned int per[] = { 1, 2, 15, 16 };
 	struct hwtw_wheel *w = test->priv;
-	struct hwtw_event *ev = events_alloc(test, 100);
 	unsigned int i, j, nr;
 	u64 now;
 
@@ -174,11 +172,9 @@ static void cascade_needs_no_memory(struct kunit *test)
 		for (j = 0; j < HWTW_LEVELS - 1; j++)
 			KUNIT_EXPECT_TRUE(test, (w->bitmap[j][0] | w->bitmap[j][1]) == ~1ULL);
 		HWTW_EXPECT_SOUND(test, w);
-		/* Back into one log, by way of all others, and out of it and back again. */
+		/* Back into one log, by way of all others. */
 		while (hwtw_wheel_run(w, now * 2, 100)) {
-			j = hwtw_wheel_take(w, now * 2, U64_MAX, ev, 100);
-			hwtw_wheel_put_back(w, ev, j);
-			if (j && !(w->clk & 63))
+			if (!(w->clk & 63))
 				HWTW_EXPECT_SOUND(test, w);
 			cond_resched();
 		}
@@ -202,18 +198,16 @@ static void rewind_needs_no_memory(struct kunit *test)
 	unsigned int level, bucket;
 
 	w->rewinds = true;
-	/* Due now, and once more at the start of a bucket as it is seen from here. */
+	/* The record tells of 2^32 periods, and leaves a deadline that has passed as well. */
 	for (level = 0; level < HWTW_LEVELS - 2; level++) {
 		for (bucket = 1; bucket < HWTW_LEVEL_SIZE; bucket++) {
 			u64 tick = (u64)bucket << level * HWTW_LEVEL_BITS;
 
-			hwtw_kunit_arm(test, w, 0, 0, tick << 16, 0, &id);
+			hwtw_kunit_arm(test, w, 0, tick << 16, 1 << 16, 0, &id);
 		}
 	}
-	KUNIT_ASSERT_EQ(test, hwtw_wheel_take(w, 0, U64_MAX, ev, nr), nr);
-	/* That has passed as well before the records are out. */
 	hwtw_kunit_run(w, base << 16);
-	hwtw_wheel_commit(w, ev, nr);
+	KUNIT_ASSERT_EQ(test, hwtw_kunit_take(w, base << 16, U64_MAX, ev, nr), nr);
 	for (level = 0; level < HWTW_LEVELS - 2; level++) {
 		for (bucket = 1; bucket < HWTW_LEVEL_SIZE; bucket++) {
 			struct hwtw_timer timer = {
@@ -226,38 +220,47 @@ static void rewind_needs_no_memory(struct kunit *test)
 		}
 	}
 	HWTW_EXPECT_SOUND(test, w);
-	while (hwtw_wheel_rewind(w, 0, 1))
+	while (hwtw_wheel_rewind(w, 1ULL << 48, 1))
 		KUNIT_ASSERT_FALSE(test, hlist_empty(&w->pool));
 	HWTW_EXPECT_SOUND(test, w);
 	KUNIT_EXPECT_EQ(test, w->pending, 2 * nr);
 }
 
-/* Records of late timers, which have no claim, are put back and become claims. */
-static void put_back_needs_no_memory(struct kunit *test)
+/* Late timers, which have no claim, are periodic and get one each when they are read. */
+static void periods_need_no_memory(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
-	unsigned int i, nr = 1000;
-	struct hwtw_event *ev = events_alloc(test, nr);
+	unsigned int i, nr = 1000, taken = 0;
+	u64 now = 5000 << 16, last = 0;
+	struct hwtw_batch batch;
 
 	for (i = nr; i; i--) {
-		struct hwtw_timer timer = { .time_ns = i << 16, .flags = HWTW_TIMER_ABS };
+		/* All over the buckets. */
+		struct hwtw_timer timer = {
+			.time_ns = i << 16,
+			.interval_ns = (5000 + (1 + i % 63ULL) * (1ULL << 6 * (i % 7))) << 16,
+			.flags = HWTW_TIMER_ABS,
+		};
 
 		do
 			hwtw_kunit_refill(test, w, 1, 0, true);
-		while (hwtw_kunit_try(w, 5000 << 16, HWTW_OP_ARM, &timer) == -EAGAIN);
+		while (hwtw_kunit_try(w, now, HWTW_OP_ARM, &timer) == -EAGAIN);
 	}
 	KUNIT_EXPECT_EQ(test, w->nr_late, nr - 1);
 	HWTW_EXPECT_SOUND(test, w);
-	for (i = 0; i < nr;)
-		i += hwtw_wheel_take(w, 5000 << 16, U64_MAX, ev + i, 64);
-	HWTW_EXPECT_SOUND(test, w);
-	hwtw_wheel_tidy(w, 0, nr);
-	hwtw_wheel_put_back(w, ev, nr);
-	HWTW_EXPECT_SOUND(test, w);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, 5000 << 16, U64_MAX, ev, nr), nr);
-	for (i = 0; i < nr; i++)
-		KUNIT_EXPECT_EQ(test, ev[i].expires_ns, (u64)(i + 1) << 16);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, ev, nr), nr);
+	while (hwtw_wheel_peek(w, now, U64_MAX, &batch, 64)) {
+		for (i = 0; i < batch.nr; i++)
+			KUNIT_EXPECT_EQ(test, batch.ev[i].expires_ns, last += 1 << 16);
+		KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, batch.nr), 0U);
+		taken += batch.nr;
+		HWTW_EXPECT_SOUND(test, w);
+		hwtw_wheel_tidy(w, 0, batch.nr);
+		HWTW_EXPECT_SOUND(test, w);
+	}
+	KUNIT_EXPECT_EQ(test, taken, nr);
+	KUNIT_EXPECT_EQ(test, w->pending, nr);
+	hwtw_kunit_run(w, MAX_NS);
+	KUNIT_EXPECT_EQ(test, w->unread, nr);
 	HWTW_EXPECT_SOUND(test, w);
 }
 
@@ -265,7 +268,7 @@ static void put_back_needs_no_memory(struct kunit *test)
  * Stale claims
  */
 
-enum storm { STORM_CANCEL, STORM_EARLIER, STORM_DUE, STORM_PUT_BACK };
+enum storm { STORM_CANCEL, STORM_EARLIER, STORM_DUE, STORM_FAULT };
 
 struct storm_case {
 	const char *desc;
@@ -280,8 +283,8 @@ static const struct storm_case storms[] = {
 	{ "re-arm to earlier, batches of 64", STORM_EARLIER, 64 },
 	{ "arm when due and cancel, one by one", STORM_DUE, 1 },
 	{ "arm when due and cancel, batches of 64", STORM_DUE, 64 },
-	{ "reads that fault in between, one by one", STORM_PUT_BACK, 1 },
-	{ "reads that fault in between, batches of 64", STORM_PUT_BACK, 64 },
+	{ "reads that fault in between, one by one", STORM_FAULT, 1 },
+	{ "reads that fault in between, batches of 64", STORM_FAULT, 64 },
 };
 
 static void storm_desc(const struct storm_case *c, char *desc)
@@ -300,13 +303,13 @@ static void stale_claims_are_bounded(struct kunit *test)
 	const struct storm_case *c = test->param_value;
 	struct hwtw_wheel *w = test->priv;
 	u64 *id = ids_alloc(test, STORM_TIMERS), now = 1ULL << 40, far = 1ULL << 50;
-	struct hwtw_event *ev = events_alloc(test, 128);
-	unsigned int i, n, ops = 0, most = 0;
+	unsigned int i, ops = 0, most = 0;
+	struct hwtw_batch batch;
 	u32 seq = w->seq;
 
 	hwtw_kunit_run(w, now);
 	for (i = 0; i < STORM_TIMERS; i++) {
-		bool due = c->storm == STORM_PUT_BACK && i < STORM_TIMERS / 2;
+		bool due = c->storm == STORM_FAULT && i < STORM_TIMERS / 2;
 
 		id[i] = arm(test, now, due ? now - 1 : far + ((u64)i << 24));
 	}
@@ -321,9 +324,9 @@ static void stale_claims_are_bounded(struct kunit *test)
 			hwtw_kunit_cancel(w, arm(test, now, expires));
 			ops++;
 		}
-		if (c->storm == STORM_PUT_BACK) {
-			n = hwtw_wheel_take(w, now, U64_MAX, ev, 128);
-			hwtw_wheel_put_back(w, ev, n);
+		if (c->storm == STORM_FAULT) {
+			hwtw_wheel_peek(w, now, U64_MAX, &batch, 128);
+			hwtw_wheel_take(w, &batch, 0);
 		}
 		if (++ops >= c->batch) {
 			hwtw_kunit_tidy(w, seq, ops);
@@ -389,21 +392,21 @@ static void sweep_act(struct kunit *test, unsigned int act, u64 now, struct hwtw
 		      unsigned int *read)
 {
 	struct hwtw_wheel *w = test->priv;
-	unsigned int n;
+	struct hwtw_batch batch;
 
 	switch (act) {
 	case 0:
-		n = hwtw_wheel_take(w, now, U64_MAX, ev, 40);
-		hwtw_wheel_put_back(w, ev, n);
+		/* In part, from somewhere within a chunk. */
+		*read += hwtw_kunit_take(w, now, U64_MAX, ev, 2);
+		hwtw_wheel_peek(w, now, U64_MAX, &batch, 40);
+		*read += hwtw_wheel_take(w, &batch, batch.nr / 2);
 		break;
 	case 1:
-		n = hwtw_wheel_take(w, now, U64_MAX, ev, 3);
-		hwtw_wheel_put_back(w, ev + 1, n - 1);
-		*read += hwtw_wheel_commit(w, ev, 1);
+		hwtw_wheel_peek(w, now, U64_MAX, &batch, 3);
+		*read += hwtw_wheel_take(w, &batch, 1);
 		break;
 	case 2:
-		n = hwtw_wheel_take(w, now, U64_MAX, ev, 96);
-		*read += hwtw_wheel_commit(w, ev, n);
+		*read += hwtw_kunit_take(w, now, U64_MAX, ev, 96);
 		break;
 	case 3:
 		hwtw_wheel_run(w, now + (1ULL << 37), 5);
@@ -552,10 +555,9 @@ static void sweep_is_complete(struct kunit *test)
 	HWTW_EXPECT_SOUND(test, w);
 	hwtw_kunit_run(w, MAX_NS);
 	for (i = 0; i < left; i++) {
-		KUNIT_ASSERT_EQ(test, hwtw_wheel_take(w, MAX_NS, U64_MAX, &ev, 1), 1U);
+		KUNIT_ASSERT_EQ(test, hwtw_kunit_take(w, MAX_NS, U64_MAX, &ev, 1), 1U);
 		KUNIT_EXPECT_GE(test, ev.expires_ns, last);
 		last = ev.expires_ns;
-		hwtw_wheel_commit(w, &ev, 1);
 	}
 }
 
@@ -582,12 +584,11 @@ static void numbers_of_claims_come_round(struct kunit *test)
 	hwtw_kunit_run(w, 2000 << 16);
 	KUNIT_EXPECT_EQ(test, w->unread, 200U);
 	for (i = 0; i < 200; i++) {
-		KUNIT_ASSERT_EQ(test, hwtw_wheel_take(w, 2000 << 16, U64_MAX, &ev, 1), 1U);
+		KUNIT_ASSERT_EQ(test, hwtw_kunit_take(w, 2000 << 16, U64_MAX, &ev, 1), 1U);
 		KUNIT_EXPECT_GT(test, ev.expires_ns, last);
 		last = ev.expires_ns;
-		hwtw_wheel_commit(w, &ev, 1);
 	}
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, 2000 << 16, U64_MAX, &ev, 1), 0U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, 2000 << 16, U64_MAX, &ev, 1), 0U);
 	HWTW_EXPECT_SOUND(test, w);
 }
 
@@ -611,8 +612,7 @@ static void age(struct hwtw_wheel *w, u64 numbers)
 static void old_claims_get_new_numbers(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
-	u64 now = 1ULL << 40, id[4];
-	struct hwtw_event ev;
+	u64 now = 1ULL << 40, id[3];
 	u32 seq;
 	int i;
 
@@ -621,25 +621,20 @@ static void old_claims_get_new_numbers(struct kunit *test)
 	id[0] = arm(test, now, MAX_NS);		/* pending */
 	id[1] = arm(test, now, now);		/* unread */
 	id[2] = arm(test, now, 100 << 16);	/* late */
-	id[3] = arm(test, now, 1 << 16);	/* taken */
-	KUNIT_ASSERT_EQ(test, hwtw_wheel_take(w, now, U64_MAX, &ev, 1), 1U);
-	KUNIT_EXPECT_EQ(test, ev.id, id[3]);
-	seq = hwtw_kunit_find(w, id[0])->seq;
+	seq = hwtw_find(w, id[0])->seq;
 	age(w, (1ULL << 32) - 1000);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id[0])->seq, 2 * HWTW_SWEEP_SEQS);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id[1])->seq, 2 * HWTW_SWEEP_SEQS);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_find(w, id[0])->seq, 2 * HWTW_SWEEP_SEQS);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_find(w, id[1])->seq, 2 * HWTW_SWEEP_SEQS);
 	HWTW_EXPECT_SOUND(test, w);
-	hwtw_wheel_put_back(w, &ev, 1);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id[3])->seq, 2 * HWTW_SWEEP_SEQS);
 	/* The number that a slot had is the next to be given. */
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 3; i++) {
 		w->seq = seq + i - 1;
 		KUNIT_EXPECT_GT(test, hwtw_kunit_rearm(test, w, now, id[i], now + (1 << 20), 0),
 				0);
 		HWTW_EXPECT_SOUND(test, w);
 	}
 	hwtw_kunit_run(w, now * 2);
-	KUNIT_EXPECT_EQ(test, w->unread, 5U);
+	KUNIT_EXPECT_EQ(test, w->unread, 4U);
 	HWTW_EXPECT_SOUND(test, w);
 }
 
@@ -659,7 +654,7 @@ static void moved_claims_get_new_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id), HWTW_PENDING);
 	while (w->sweep.active)
 		hwtw_wheel_tidy(w, 0, 0);
-	KUNIT_EXPECT_LE(test, w->seq - hwtw_kunit_find(w, id)->seq, HWTW_SWEEP_SEQS / 2);
+	KUNIT_EXPECT_LE(test, w->seq - hwtw_find(w, id)->seq, HWTW_SWEEP_SEQS / 2);
 	HWTW_EXPECT_SOUND(test, w);
 }
 
@@ -835,7 +830,7 @@ static void spent_slot_is_not_counted_on(struct kunit *test)
 
 	for (i = 0; i < HWTW_PAGE_SLOTS; i++)
 		op[0].timer.id = arm(test, 0, MAX_NS);
-	hwtw_kunit_find(w, op[0].timer.id)->key = HWTW_GEN_MAX;
+	hwtw_find(w, op[0].timer.id)->key = HWTW_GEN_MAX;
 	op[0].timer.id |= (u64)HWTW_GEN_MAX << HWTW_GEN_SHIFT;
 	KUNIT_ASSERT_EQ(test, w->free_slots, 0U);
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_ops(w, 0, &credit, op, 2), 1U);
@@ -886,7 +881,7 @@ static void destroy_goes_in_pieces(struct kunit *test)
 	for (i = 0; i < 1000; i++)
 		arm(test, 1000 << 16, (i * 7 % 2000) << 16);
 	KUNIT_EXPECT_GT(test, w->nr_late, 0U);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, 1000 << 16, U64_MAX, ev, 3), 3U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, 1000 << 16, U64_MAX, ev, 3), 3U);
 	hwtw_wheel_run(w, 2000 << 16, 3);
 	pieces = w->nr_pages + 2 * w->nr_late + w->late_spares;
 	list_for_each_entry(block, &w->blocks, node)
@@ -906,7 +901,7 @@ static struct kunit_case hwtw_memory_cases[] = {
 	KUNIT_CASE(late_timer_asks_for_a_node),
 	KUNIT_CASE(cascade_needs_no_memory),
 	KUNIT_CASE(rewind_needs_no_memory),
-	KUNIT_CASE(put_back_needs_no_memory),
+	KUNIT_CASE(periods_need_no_memory),
 	KUNIT_CASE_PARAM(stale_claims_are_bounded, storm_gen_params),
 	KUNIT_CASE(memory_comes_back),
 	KUNIT_CASE(memory_comes_back_but_for_one),

@@ -32,15 +32,15 @@ MODULE_PARM_DESC(check, "look at the whole structure every so many operations");
 
 #define MODEL_TIMERS	1024
 #define MODEL_DEAD	256
-#define MODEL_BATCHES	3
-#define MODEL_BATCH	96
+/* Most records of a read. */
+#define MODEL_READ	96
 #define MODEL_INDICES	(64 << HWTW_PLACE_BITS)
 /* So many operations does a wheel live, on average. */
 #define MODEL_LIFE	6000
 /* Stale claims beyond the valid ones: to begin a sweep, and until it is through. */
 #define MODEL_STALE	(HWTW_STALE_MIN + 4096)
 
-enum model_state { MODEL_FREE, MODEL_PENDING, MODEL_UNREAD, MODEL_TAKEN };
+enum model_state { MODEL_FREE, MODEL_PENDING, MODEL_UNREAD };
 
 /**
  * struct model_timer - a timer as the model sees it
@@ -54,10 +54,7 @@ enum model_state { MODEL_FREE, MODEL_PENDING, MODEL_UNREAD, MODEL_TAKEN };
  * @state: enum model_state
  * @moved: re-armed, or a later period: arming order says nothing about it
  * @was_due: it was due when it was armed
- * @overdue: a period that had passed when the record before it was delivered
- * @again: re-armed while its record was being copied out
- * @cancelled: and cancelled after that
- * @told: the deadline that the record tells
+ * @overdue: a period that had passed when the record before it was taken
  */
 struct model_timer {
 	u64 id;
@@ -71,14 +68,6 @@ struct model_timer {
 	bool moved;
 	bool was_due;
 	bool overdue;
-	bool again;
-	bool cancelled;
-	u64 told;
-};
-
-struct model_batch {
-	unsigned int nr;
-	struct hwtw_event ev[MODEL_BATCH];
 };
 
 /**
@@ -101,7 +90,7 @@ struct model_batch {
  * @exact: give the wheel no chunk to spare
  * @wraps: the numbers of claims come round, and late timers are sorted by them
  * @rewinds: the clock may be set back
- * @disorder: it was, while there were records that the wheel had not let go
+ * @disorder: it was, while there were unread records
  * @prepared: the wheel was given what it needs for the operations that follow
  * @tidy: operations per hwtw_wheel_tidy()
  * @untidy: operations since
@@ -110,15 +99,13 @@ struct model_batch {
  * @live: timers that are not free
  * @pending: timers by state
  * @unread: timers by state
- * @taken: timers by state
- * @readers: most batches at a time
- * @nr_batches: batches taken and neither committed nor put back
- * @batch: batches, the last one is put back first
+ * @batch: records that are looked at
+ * @again: and once more
  * @armed: timers armed so far
  * @rearmed: times a timer was re-armed
  * @cancelled: timers cancelled
  * @delivered: records delivered
- * @overruns: of those, and of the ones taken
+ * @overruns: of those
  * @nr_dead: entries of @dead in use
  * @dead: ids that are gone
  * @gen: the last generation of each slot
@@ -152,10 +139,8 @@ struct model {
 	unsigned int live;
 	unsigned int pending;
 	unsigned int unread;
-	unsigned int taken;
-	unsigned int readers;
-	unsigned int nr_batches;
-	struct model_batch batch[MODEL_BATCHES];
+	struct hwtw_batch batch;
+	struct hwtw_batch again;
 	u64 armed;
 	u64 rearmed;
 	u64 cancelled;
@@ -173,11 +158,10 @@ static void model_fail(struct model *m, int line, const char *what)
 		return;
 	m->failed = true;
 	KUNIT_FAIL(m->test,
-		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx wake=%#llx partial=%#llx pending=%u/%u unread=%u/%u taken=%u/%u",
+		   "line %d: not so: %s\nseed=%llu shift=%u start=%#llx step=%llu op=%s(%#llx, %#llx, %#llx, %#llx) now=%#llx clk=%#llx next=%#llx wake=%#llx partial=%#llx pending=%u/%u unread=%u/%u",
 		   line, what, m->seed, m->shift, m->start, m->step, m->op, m->arg[0], m->arg[1],
 		   m->arg[2], m->arg[3], m->now, m->w->clk, m->w->next, m->w->wake, m->partial,
-		   m->w->pending, m->pending, m->w->unread, m->unread,
-		   m->w->delivering, m->taken);
+		   m->w->pending, m->pending, m->w->unread, m->unread);
 }
 
 #define MODEL_MUST(m, cond)						\
@@ -381,27 +365,18 @@ static void model_sync(struct model *m)
 	MODEL_MUST(m, w->wake <= w->next);
 	MODEL_MUST(m, w->pending <= m->pending && w->pending + unclear >= m->pending);
 	MODEL_MUST(m, w->pending + w->unread == m->pending + m->unread);
-	MODEL_MUST(m, w->delivering == m->taken);
 	MODEL_MUST(m, w->armed == m->armed);
 	MODEL_MUST(m, w->rearmed == m->rearmed);
 	MODEL_MUST(m, w->cancelled == m->cancelled);
 	MODEL_MUST(m, w->delivered == m->delivered);
 	MODEL_MUST(m, w->overruns == m->overruns);
-	if (!m->unread && !m->taken)
+	if (!m->unread)
 		m->disorder = false;
-}
-
-/* Its record is being copied out, and it lives on after that. */
-static bool model_held(const struct model_timer *t)
-{
-	return t->state == MODEL_TAKEN && (t->interval || t->again) && !t->cancelled;
 }
 
 static void model_state_must(struct model *m, const struct model_timer *t, int state)
 {
-	if (t->state == MODEL_TAKEN)
-		MODEL_MUST(m, state == -ENOENT);
-	else if (model_unclear(m, t))
+	if (model_unclear(m, t))
 		MODEL_MUST(m, state == HWTW_PENDING || state == HWTW_EXPIRED);
 	else if (t->state == MODEL_PENDING)
 		MODEL_MUST(m, state == HWTW_PENDING);
@@ -416,7 +391,6 @@ static void model_forget(struct model *m, struct model_timer *t)
 	m->dead[i] = t->id;
 	m->pending -= t->state == MODEL_PENDING;
 	m->unread -= t->state == MODEL_UNREAD;
-	m->taken -= t->state == MODEL_TAKEN;
 	t->state = MODEL_FREE;
 	m->live--;
 }
@@ -591,17 +565,7 @@ static void model_rearm(struct model *m)
 			return;
 		model_catch_up(m, now);
 	}
-	if (model_held(t)) {
-		MODEL_MUST(m, state == HWTW_EXPIRED);
-		t->expires = expires;
-		t->interval = interval;
-		t->again = true;
-		m->rearmed++;
-		return;
-	}
 	model_state_must(m, t, state);
-	if (state < 0)
-		return;
 	m->rearmed++;
 	/* To a later time that is to come: it stays where it is. */
 	lazy = state == HWTW_PENDING && expires >= t->expires && expires > now;
@@ -629,19 +593,9 @@ static void model_cancel(struct model *m, struct model_timer *t)
 	m->op = "cancel";
 	m->arg[0] = t->id;
 	state = hwtw_kunit_cancel(m->w, t->id);
-	if (model_held(t) && t->again) {
-		MODEL_MUST(m, state == HWTW_PENDING);
-		t->cancelled = true;
-		return;
-	}
 	model_state_must(m, t, state);
-	if (state > 0) {
-		m->cancelled++;
-		model_forget(m, t);
-	} else if (model_held(t)) {
-		/* The record is its last one. */
-		t->interval = 0;
-	}
+	m->cancelled++;
+	model_forget(m, t);
 }
 
 static void model_query_one(struct model *m, const struct model_timer *t)
@@ -649,12 +603,7 @@ static void model_query_one(struct model *m, const struct model_timer *t)
 	struct hwtw_timer timer = { .id = t->id };
 	int state = hwtw_kunit_try(m->w, 0, HWTW_OP_QUERY, &timer);
 
-	if (model_held(t))
-		MODEL_MUST(m, state == (t->again ? HWTW_PENDING : HWTW_EXPIRED));
-	else
-		model_state_must(m, t, state);
-	if (state < 0)
-		return;
+	model_state_must(m, t, state);
 	MODEL_MUST(m, timer.id == t->id);
 	MODEL_MUST(m, timer.user_data == t->user_data);
 	MODEL_MUST(m, timer.time_ns == t->expires);
@@ -687,30 +636,20 @@ static void model_dead(struct model *m)
 	MODEL_MUST(m, hwtw_kunit_rearm(m->test, m->w, m->now, id, HWTW_TIME_MAX_NS, 0) == -ENOENT);
 }
 
-/*
- * All timers are listed once, as they are. One whose record is being copied out
- * can't be cancelled, and is not listed then.
- */
+/* All timers are listed once, as they are. */
 static void model_list(struct model *m)
 {
 	bool cancel = m->live < 40 && model_one_in(m, 4);
-	unsigned int nr, i, listed = 0, wanted = 0;
+	unsigned int nr, i, listed = 0, wanted = m->live;
 	struct hwtw_timer timer[16];
 	u32 index = 0;
 
 	m->op = "list";
 	m->arg[0] = cancel;
-	for (i = 0; i < MODEL_TIMERS; i++) {
-		const struct model_timer *t = &m->timer[i];
-
-		if (t->state == MODEL_TAKEN ? !t->cancelled && !cancel : t->state != MODEL_FREE)
-			wanted++;
-	}
 	while (index != U32_MAX && !m->failed) {
 		u32 from = index;
 
-		nr = hwtw_wheel_list(m->w, &index, !cancel, timer,
-				     1 + model_below(m, ARRAY_SIZE(timer)));
+		nr = hwtw_wheel_list(m->w, &index, timer, 1 + model_below(m, ARRAY_SIZE(timer)));
 		MODEL_MUST(m, index > from);
 		for (i = 0; i < nr && !m->failed; i++) {
 			struct model_timer *t = &m->timer[timer[i].user_data & (MODEL_TIMERS - 1)];
@@ -720,11 +659,7 @@ static void model_list(struct model *m)
 			MODEL_MUST(m, timer[i].time_ns == t->expires);
 			MODEL_MUST(m, timer[i].interval_ns == t->interval);
 			MODEL_MUST(m, timer[i].flags == HWTW_TIMER_ABS);
-			if (t->state == MODEL_TAKEN)
-				MODEL_MUST(m, timer[i].state ==
-					      (t->again ? HWTW_PENDING : HWTW_EXPIRED));
-			else
-				model_state_must(m, t, timer[i].state);
+			model_state_must(m, t, timer[i].state);
 			if (cancel) {
 				m->cancelled++;
 				model_forget(m, t);
@@ -814,7 +749,7 @@ static void model_set_back(struct model *m)
 	m->clk = m->w->clk;
 	if (m->clk == clk)
 		return;
-	m->disorder = m->disorder || m->unread || m->taken;
+	m->disorder = m->disorder || m->unread;
 	/* A period that had passed already is to come again. */
 	for (i = 0; i < MODEL_TIMERS; i++) {
 		struct model_timer *t = &m->timer[i];
@@ -850,8 +785,7 @@ static void model_order_must(struct model *m, const struct model_timer *t,
 
 	if (t->overdue)
 		return;
-	/* Two readers whose copies both fail may put records back in any order. */
-	if (m->readers > 1 || m->disorder)
+	if (m->disorder)
 		return;
 	MODEL_MUST(m, tick >= last->tick);
 	if (t->moved || tick != last->tick)
@@ -862,11 +796,30 @@ static void model_order_must(struct model *m, const struct model_timer *t,
 		MODEL_MUST(m, t->armed > last->due);
 }
 
+/* It was taken, or comes before others that are. */
+static void model_passed(struct model *m, const struct model_timer *t, struct model_taken *last)
+{
+	u64 tick = model_tick(m, t->expires);
+
+	if (t->overdue)
+		return;
+	if (tick != last->tick)
+		*last = (struct model_taken) { .tick = tick };
+	if (!t->moved && t->was_due)
+		last->due = max(last->due, t->armed);
+	else if (!t->moved)
+		last->plain = t->armed;
+}
+
+static struct model_timer *model_timer_told(struct model *m, const struct hwtw_event *ev)
+{
+	return &m->timer[ev->user_data & (MODEL_TIMERS - 1)];
+}
+
 static void model_record(struct model *m, const struct hwtw_event *ev, u64 now, u64 last_tick,
 			 struct model_taken *last)
 {
-	struct model_timer *t = &m->timer[ev->user_data & (MODEL_TIMERS - 1)];
-	u64 tick = model_tick(m, t->expires);
+	struct model_timer *t = model_timer_told(m, ev);
 	u64 overruns = 0;
 
 	MODEL_MUST(m, t->state == MODEL_UNREAD || model_unclear(m, t));
@@ -877,55 +830,121 @@ static void model_record(struct model *m, const struct hwtw_event *ev, u64 now, 
 	if (t->interval && now > t->expires)
 		overruns = min_t(u64, div64_u64(now - t->expires, t->interval), U32_MAX);
 	MODEL_MUST(m, ev->overruns == overruns);
-	MODEL_MUST(m, tick <= last_tick);
+	MODEL_MUST(m, model_tick(m, t->expires) <= last_tick);
 	if (m->failed)
 		return;
 	if (t->state == MODEL_PENDING)
 		model_expire(m, t);
 	model_order_must(m, t, last);
-	if (!t->overdue) {
-		if (tick != last->tick)
-			*last = (struct model_taken) { .tick = tick };
-		if (!t->moved && t->was_due)
-			last->due = max(last->due, t->armed);
-		else if (!t->moved)
-			last->plain = t->armed;
-	}
-	m->overruns += overruns;
-	t->state = MODEL_TAKEN;
-	t->told = t->expires;
-	t->again = false;
-	t->cancelled = false;
-	m->unread--;
-	m->taken++;
+	model_passed(m, t, last);
 }
 
-static void model_take(struct model *m)
+/* The batch holds so many of the same records as another one, from there on. */
+static bool model_same(const struct hwtw_batch *a, const struct hwtw_batch *b, unsigned int from)
 {
-	struct hwtw_wheel *w = m->w;
-	unsigned int max = model_one_in(m, 2) ? 1 + model_below(m, 4) :
-						1 + model_below(m, MODEL_BATCH);
-	struct model_taken last = { };
-	struct model_batch *batch;
-	u64 now = model_now(m), last_tick = U64_MAX, dropped = w->dropped;
-	unsigned int i;
+	unsigned int nr = a->nr - from;
 
-	if (m->nr_batches == m->readers)
-		return;
+	return b->nr >= nr && !memcmp(&a->slot[from], b->slot, nr * sizeof(*a->slot)) &&
+	       !memcmp(&a->ev[from], b->ev, nr * sizeof(*a->ev));
+}
+
+/* It is pending again, at the next tick at the earliest. */
+static void model_go_on(struct model *m, struct model_timer *t, u64 periods)
+{
+	if (div64_u64(HWTW_TIME_MAX_NS - t->expires, t->interval) < periods)
+		t->expires = HWTW_TIME_MAX_NS;
+	else
+		t->expires += t->interval * periods;
+	t->due = max(model_tick(m, t->expires), m->w->clk + 1);
+	t->overdue = t->due != model_tick(m, t->expires);
+	t->moved = true;
+	t->state = MODEL_PENDING;
+	m->unread--;
+	m->pending++;
+}
+
+/* The first @nr records of the batch were delivered. */
+static void model_take(struct model *m, unsigned int nr, struct model_taken *last)
+{
+	unsigned int i, gone = 0;
+
+	for (i = 0; i < nr; i++) {
+		const struct hwtw_event *ev = &m->batch.ev[i];
+		struct model_timer *t = model_timer_told(m, ev);
+
+		model_passed(m, t, last);
+		m->delivered++;
+		m->overruns += ev->overruns;
+		if (t->interval) {
+			model_go_on(m, t, ev->overruns + 1ULL);
+			continue;
+		}
+		gone++;
+		model_forget(m, t);
+	}
+	MODEL_MUST(m, hwtw_wheel_take(m->w, &m->batch, nr) == gone);
+}
+
+/*
+ * Look at some records and take them, as far as they can be delivered. Returns
+ * how many were, and sets *@all to false if there were more, or may be.
+ */
+static unsigned int model_read_some(struct model *m, u64 now, u64 last_tick, unsigned int max,
+				    struct model_taken *last, bool *all)
+{
+	u64 dropped = m->w->dropped;
+	unsigned int nr = hwtw_wheel_peek(m->w, now, last_tick, &m->batch, max);
+	struct model_taken seen = *last;
+	unsigned int delivered = nr, i;
+
+	MODEL_MUST(m, nr == m->batch.nr);
+	MODEL_MUST(m, nr <= max && nr <= HWTW_CHUNK_CLAIMS);
+	for (i = 0; i < nr && !m->failed; i++)
+		model_record(m, &m->batch.ev[i], now, last_tick, &seen);
+	if (m->failed || !nr) {
+		*all = !nr && m->w->dropped - dropped < HWTW_TAKE_BUDGET / 2;
+		return 0;
+	}
 	if (model_one_in(m, 4)) {
-		u64 first = hwtw_wheel_unread_tick(w);
+		/* Looking changes nothing. */
+		hwtw_wheel_peek(m->w, now, last_tick, &m->again, max);
+		MODEL_MUST(m, m->again.nr == nr && m->again.claims == m->batch.claims);
+		MODEL_MUST(m, model_same(&m->batch, &m->again, 0));
+	}
+	if (model_one_in(m, 3))
+		delivered = model_below(m, nr + 1);
+	model_take(m, delivered, last);
+	if (delivered < nr) {
+		/* The others come again, in the same order. */
+		hwtw_wheel_peek(m->w, now, last_tick, &m->again, max);
+		MODEL_MUST(m, model_same(&m->batch, &m->again, delivered));
+		*all = false;
+	}
+	return delivered;
+}
+
+static void model_read(struct model *m)
+{
+	unsigned int max = model_one_in(m, 2) ? 1 + model_below(m, 4) :
+						1 + model_below(m, MODEL_READ);
+	u64 now = model_now(m), last_tick = U64_MAX;
+	unsigned int left = max, some, i;
+	struct model_taken last = { };
+	bool all = true;
+
+	if (model_one_in(m, 4)) {
+		u64 first = hwtw_wheel_unread_tick(m->w);
 
 		last_tick = first == U64_MAX ? 0 : first + model_below(m, 3);
 	}
-	m->op = "take";
+	m->op = "read";
 	m->arg[0] = now;
 	m->arg[1] = last_tick;
 	m->arg[2] = max;
-	batch = &m->batch[m->nr_batches];
-	batch->nr = hwtw_wheel_take(w, now, last_tick, batch->ev, max);
-	MODEL_MUST(m, batch->nr <= max);
-	for (i = 0; i < batch->nr && !m->failed; i++)
-		model_record(m, &batch->ev[i], now, last_tick, &last);
+	do {
+		some = model_read_some(m, now, last_tick, left, &last, &all);
+		left -= some;
+	} while (some && all && left && !m->failed);
 	for (i = 0; i < MODEL_TIMERS && !m->failed; i++) {
 		struct model_timer *t = &m->timer[i];
 
@@ -933,92 +952,9 @@ static void model_take(struct model *m)
 			continue;
 		/* It is not one of those that had to be taken. */
 		model_order_must(m, t, &last);
-		if (batch->nr < max && m->readers == 1 && !m->disorder && !t->overdue &&
-		    w->dropped - dropped < HWTW_TAKE_BUDGET / 2)
+		if (left && all && !m->disorder && !t->overdue)
 			MODEL_MUST(m, model_tick(m, t->expires) > last_tick);
 	}
-	m->nr_batches += batch->nr > 0;
-}
-
-/* It is pending again, at the next tick at the earliest. */
-static void model_go_on(struct model *m, struct model_timer *t)
-{
-	t->due = max(model_tick(m, t->expires), m->w->clk + 1);
-	t->overdue = t->due != model_tick(m, t->expires);
-	t->moved = true;
-	t->state = MODEL_PENDING;
-	m->taken--;
-	m->pending++;
-}
-
-static void model_commit(struct model *m, const struct hwtw_event *ev, unsigned int nr)
-{
-	unsigned int i, gone = 0;
-
-	m->op = "commit";
-	m->arg[0] = nr;
-	for (i = 0; i < nr; i++) {
-		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
-		u64 periods = ev[i].overruns + 1ULL;
-
-		m->delivered++;
-		if (!model_held(t)) {
-			gone += !t->cancelled;
-			m->cancelled += t->cancelled;
-			model_forget(m, t);
-			continue;
-		}
-		if (!t->again) {
-			if (div64_u64(HWTW_TIME_MAX_NS - t->expires, t->interval) < periods)
-				t->expires = HWTW_TIME_MAX_NS;
-			else
-				t->expires += t->interval * periods;
-		}
-		model_go_on(m, t);
-	}
-	MODEL_MUST(m, hwtw_wheel_commit(m->w, ev, nr) == gone);
-}
-
-static void model_put_back(struct model *m, const struct hwtw_event *ev, unsigned int nr)
-{
-	unsigned int i;
-
-	m->op = "put_back";
-	m->arg[0] = nr;
-	for (i = 0; i < nr; i++) {
-		struct model_timer *t = &m->timer[ev[i].user_data & (MODEL_TIMERS - 1)];
-
-		m->overruns -= ev[i].overruns;
-		if (t->cancelled) {
-			m->cancelled++;
-			model_forget(m, t);
-			continue;
-		}
-		if (t->again) {
-			model_go_on(m, t);
-			continue;
-		}
-		t->state = MODEL_UNREAD;
-		m->taken--;
-		m->unread++;
-	}
-	hwtw_wheel_put_back(m->w, ev, nr);
-}
-
-/* The reader copied some of the last batch, all, or none. */
-static void model_deliver(struct model *m)
-{
-	struct model_batch *batch;
-	unsigned int delivered;
-
-	if (!m->nr_batches)
-		return;
-	batch = &m->batch[--m->nr_batches];
-	delivered = batch->nr;
-	if (model_one_in(m, 3))
-		delivered = model_below(m, batch->nr + 1);
-	model_put_back(m, batch->ev + delivered, batch->nr - delivered);
-	model_commit(m, batch->ev, delivered);
 }
 
 /*
@@ -1065,7 +1001,7 @@ static void model_submit(struct model *m)
 
 static void model_step(struct model *m)
 {
-	unsigned int dice = model_below(m, 100);
+	unsigned int dice = model_below(m, 91);
 
 	if (dice < 26) {
 		if (m->live < m->wanted || model_one_in(m, 8))
@@ -1081,16 +1017,14 @@ static void model_step(struct model *m)
 	} else if (dice < 74) {
 		model_run(m, false);
 	} else if (dice < 86) {
-		model_take(m);
-	} else if (dice < 95) {
-		model_deliver(m);
-	} else if (dice < 97) {
+		model_read(m);
+	} else if (dice < 88) {
 		struct model_timer *t = model_pick(m);
 
 		m->op = "query";
 		if (t)
 			model_query_one(m, t);
-	} else if (dice < 99) {
+	} else if (dice < 90) {
 		model_dead(m);
 	} else if (model_one_in(m, 3)) {
 		model_list(m);
@@ -1103,7 +1037,7 @@ static void model_step(struct model *m)
 
 		m->wanted = wanted[model_below(m, ARRAY_SIZE(wanted))];
 		if (model_one_in(m, 4)) {
-			while (m->live > m->wanted && m->live > m->taken)
+			while (m->live > m->wanted)
 				model_cancel(m, model_pick(m));
 		}
 	}
@@ -1142,12 +1076,10 @@ static void model_begin(struct model *m, unsigned int nr)
 
 	memset(m->gen, 0, sizeof(m->gen));
 	memset(m->timer, 0, sizeof(m->timer));
-	m->nr_batches = 0;
 	m->nr_dead = 0;
 	m->live = 0;
 	m->pending = 0;
 	m->unread = 0;
-	m->taken = 0;
 	m->untidy = 0;
 	m->start = model_start(m, nr);
 	m->now = model_jitter(m, m->start << m->shift);
@@ -1156,7 +1088,6 @@ static void model_begin(struct model *m, unsigned int nr)
 	m->clk = m->start;
 	m->partial = 0;
 	m->exact = nr & 1;
-	m->readers = model_one_in(m, 3) ? MODEL_BATCHES : 1;
 	m->tidy = tidy[model_below(m, ARRAY_SIZE(tidy))];
 	m->wanted = 30;
 	memset(m->w, 0, sizeof(*m->w));

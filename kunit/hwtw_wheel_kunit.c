@@ -34,7 +34,7 @@ static u64 arm(struct kunit *test, u64 now, u64 expires, int state)
 /* Take up to @max records and tell how many there are. */
 static unsigned int take(struct kunit *test, u64 now, struct hwtw_event *ev, unsigned int max)
 {
-	return hwtw_wheel_take(test->priv, now, U64_MAX, ev, max);
+	return hwtw_kunit_take(test->priv, now, U64_MAX, ev, max);
 }
 
 /*
@@ -97,7 +97,7 @@ static void fires_exactly(struct kunit *test, u32 shift, u64 clk, u64 delay)
 	KUNIT_EXPECT_EQ(test, take(test, expires, &ev, 1), 1U);
 	KUNIT_EXPECT_EQ(test, ev.id, id);
 	KUNIT_EXPECT_EQ(test, ev.expires_ns, expires);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, &ev, 1), 1U);
+	KUNIT_EXPECT_EQ(test, w->completed, 1ULL);
 	HWTW_EXPECT_SOUND(test, w);
 }
 
@@ -364,7 +364,6 @@ static void armed_for_ever_does_not_drift(struct kunit *test)
 			hwtw_kunit_run(w, tick << 16);
 			KUNIT_ASSERT_EQ(test, take(test, tick << 16, &ev, 1), 1U);
 			KUNIT_ASSERT_EQ(test, ev.expires_ns, tick << 16);
-			KUNIT_ASSERT_EQ(test, hwtw_wheel_commit(w, &ev, 1), 1U);
 		}
 		HWTW_EXPECT_SOUND(test, w);
 	}
@@ -608,7 +607,6 @@ static void expect_taken(struct kunit *test, const u64 *tick, unsigned int nr)
 	KUNIT_ASSERT_EQ(test, take(test, MAX_NS, ev, 16), nr);
 	for (i = 0; i < nr; i++)
 		KUNIT_EXPECT_EQ(test, ev[i].expires_ns >> 16, tick[i]);
-	hwtw_wheel_commit(test->priv, ev, nr);
 	HWTW_EXPECT_SOUND(test, test->priv);
 }
 
@@ -641,13 +639,13 @@ static void late_timers_are_in_order(struct kunit *test)
 }
 
 /* Records that could not be delivered come back in another order, or twice. */
-static void put_back_keeps_order(struct kunit *test)
+static void part_of_a_read_keeps_order(struct kunit *test)
 {
-	static const u64 sorted[] = { 3, 4, 5, 10, 11, 12, 13 };
+	static const u64 sorted[] = { 3, 5, 10, 11, 12, 13 };
 	struct hwtw_wheel *w = test->priv;
-	u64 now = 100ULL << 16;
+	u64 now = 100ULL << 16, left[ARRAY_SIZE(sorted) + 1];
 	struct hwtw_event ev[16];
-	unsigned int i, nr;
+	unsigned int i, nr, n;
 
 	for (nr = 0; nr <= ARRAY_SIZE(sorted); nr++) {
 		hwtw_kunit_reset(w, 16, now);
@@ -655,13 +653,18 @@ static void put_back_keeps_order(struct kunit *test)
 			arm(test, now, i << 16, HWTW_EXPIRED);
 		arm(test, now, 5 << 16, HWTW_EXPIRED);
 		arm(test, now, 3 << 16, HWTW_EXPIRED);
-		KUNIT_EXPECT_EQ(test, take(test, now, ev, nr), min(nr, 6U));
-		/* While they are out. */
+		KUNIT_EXPECT_EQ(test, take(test, now, ev, nr), nr);
+		for (i = 0; i < nr; i++)
+			KUNIT_EXPECT_EQ(test, ev[i].expires_ns >> 16, sorted[i]);
+		/* Before the others are read. */
 		arm(test, now, 4 << 16, HWTW_EXPIRED);
 		HWTW_EXPECT_SOUND(test, w);
-		hwtw_wheel_put_back(w, ev, min(nr, 6U));
-		HWTW_EXPECT_SOUND(test, w);
-		expect_taken(test, sorted, ARRAY_SIZE(sorted));
+		for (n = 0; i < ARRAY_SIZE(sorted) && sorted[i] < 4; i++)
+			left[n++] = sorted[i];
+		left[n++] = 4;
+		for (; i < ARRAY_SIZE(sorted); i++)
+			left[n++] = sorted[i];
+		expect_taken(test, left, n);
 	}
 }
 
@@ -676,13 +679,237 @@ static void take_stops_at_a_tick(struct kunit *test)
 	arm(test, now, 10 << 16, HWTW_EXPIRED);
 	arm(test, now, 30 << 16, HWTW_EXPIRED);
 	arm(test, now, 20 << 16, HWTW_EXPIRED);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, now, 9, ev, 8), 0U);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, now, 10, ev, 8), 1U);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, now, 19, ev + 1, 8), 0U);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, now, 29, ev + 1, 8), 1U);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, now, 30, ev + 2, 8), 1U);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, ev, 3), 3U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, now, 9, ev, 8), 0U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, now, 10, ev, 8), 1U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, now, 19, ev + 1, 8), 0U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, now, 29, ev + 1, 8), 1U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_take(w, now, 30, ev + 2, 8), 1U);
+	KUNIT_EXPECT_EQ(test, w->completed, 3ULL);
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_unread_tick(w), U64_MAX);
+}
+
+/*
+ * Records that are looked at, and taken or not
+ */
+
+/* What is only looked at, or with no room for it, is taken. */
+static void peek_changes_nothing(struct kunit *test)
+{
+	static const u64 ticks[] = { 10, 10, 12, 30, 5, 11 };
+	struct hwtw_wheel *w = test->priv, *copy;
+	u64 now = 100ULL << 16;
+	struct hwtw_batch batch;
+	unsigned int i, max;
+
+	copy = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 8), 0U);
+	KUNIT_EXPECT_EQ(test, batch.nr, 0U);
+	hwtw_kunit_reset(w, 16, now);
+	for (i = 0; i < ARRAY_SIZE(ticks); i++)
+		arm(test, now, ticks[i] << 16, HWTW_EXPIRED);
+	KUNIT_EXPECT_EQ(test, w->nr_late, 2U);
+	memcpy(copy, w, sizeof(*w));
+	for (max = 0; max < 8; max++) {
+		KUNIT_EXPECT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, max), min(max, 1U));
+		KUNIT_EXPECT_EQ(test, batch.nr, min(max, 1U));
+		if (max)
+			KUNIT_EXPECT_EQ(test, batch.ev[0].expires_ns >> 16, 5ULL);
+		KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 0), 0U);
+		KUNIT_EXPECT_EQ(test, hwtw_wheel_peek(w, now, 4, &batch, max), 0U);
+		KUNIT_EXPECT_EQ(test, batch.nr, 0U);
+		KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 0), 0U);
+		KUNIT_EXPECT_EQ(test, memcmp(copy, w, sizeof(*w)), 0);
+	}
+	/* Up to the next late one, and then that one. */
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 8), 1U);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 1), 1U);
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 8), 2U);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 2), 2U);
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 8), 1U);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].expires_ns >> 16, 11ULL);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 1), 1U);
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 8), 2U);
+	KUNIT_EXPECT_EQ(test, w->unread, 2U);
+	HWTW_EXPECT_SOUND(test, w);
+}
+
+/* Many stale claims are gone through with the lock held, or end what there is to read. */
+static void peek_skips_stale_claims(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	unsigned int nr = 2 * HWTW_TAKE_BUDGET + 7, i, calls = 0;
+	struct hwtw_batch batch;
+	u64 id = 0;
+
+	for (i = 0; i <= nr; i++) {
+		id = arm(test, 100 << 16, 50 << 16, HWTW_EXPIRED);
+		if (i < nr)
+			KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id), HWTW_EXPIRED);
+	}
+	KUNIT_EXPECT_EQ(test, w->claims, nr + 1);
+	while (!hwtw_wheel_peek(w, 100 << 16, U64_MAX, &batch, 8)) {
+		calls++;
+		KUNIT_EXPECT_EQ(test, w->dropped, (u64)calls * HWTW_TAKE_BUDGET);
+		KUNIT_ASSERT_LE(test, calls, 2U);
+		HWTW_EXPECT_SOUND(test, w);
+	}
+	KUNIT_EXPECT_EQ(test, calls, 2U);
+	KUNIT_EXPECT_EQ(test, batch.nr, 1U);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].id, id);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 1), 1U);
+	KUNIT_EXPECT_EQ(test, w->dropped, (u64)nr);
+	KUNIT_EXPECT_EQ(test, w->claims, 0U);
+	HWTW_EXPECT_SOUND(test, w);
+}
+
+/* How many of the first @nr timers are not in a set. */
+static unsigned int others(u32 set, unsigned int nr)
+{
+	unsigned int i, left = 0;
+
+	for (i = 0; i < nr; i++)
+		left += !(set >> i & 1);
+	return left;
+}
+
+/*
+ * Records are taken that were not delivered, or the other way round, if there
+ * are stale claims before them, between them or behind them.
+ */
+static void part_is_taken(struct kunit *test)
+{
+	static const u32 sets[] = {
+		0, 0x0001, 0x0003, 0x4000, 0x7000, 0x5555, 0x2aaa, 0x0ff0, 0x7f7f, 0x3fff,
+	};
+	struct hwtw_wheel *w = test->priv;
+	u64 now = 100ULL << 16, id[HWTW_CHUNK_CLAIMS + 1];
+	struct hwtw_event ev[HWTW_CHUNK_CLAIMS + 1];
+	unsigned int i, j, nr, records, end;
+	struct hwtw_batch batch;
+
+	for (i = 0; i < ARRAY_SIZE(sets) * 16; i++) {
+		u32 stale = sets[i / 16];
+
+		records = others(stale, HWTW_CHUNK_CLAIMS);
+		nr = i % 16;
+		if (nr > records)
+			continue;
+		hwtw_kunit_reset(w, 16, now);
+		/* A chunk of them, and one that is in another. Every third is periodic. */
+		for (j = 0; j < ARRAY_SIZE(id); j++)
+			hwtw_kunit_arm(test, w, now, (20 + j) << 16, j % 3 ? 0 : 1 << 20, j,
+				       &id[j]);
+		for (j = 0; j < HWTW_CHUNK_CLAIMS; j++) {
+			if (stale >> j & 1)
+				KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[j]), HWTW_EXPIRED);
+		}
+		KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 99), records);
+		KUNIT_EXPECT_EQ(test, w->dropped, 0ULL);
+		hwtw_wheel_take(w, &batch, nr);
+		HWTW_EXPECT_SOUND(test, w);
+		KUNIT_EXPECT_EQ(test, w->delivered, (u64)nr);
+		KUNIT_EXPECT_EQ(test, w->unread, records + 1 - nr);
+		/* The claims are gone up to the last one that was taken. */
+		end = 0;
+		while (others(stale, end) < nr)
+			end++;
+		if (nr == records)
+			end = HWTW_CHUNK_CLAIMS;
+		KUNIT_EXPECT_EQ(test, w->dropped, (u64)(end - nr));
+		for (j = 0; j < HWTW_CHUNK_CLAIMS; j++) {
+			if (stale >> j & 1)
+				KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[j]), -ENOENT);
+			else if (others(stale, j) >= nr)
+				KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[j]), HWTW_EXPIRED);
+			else
+				KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[j]),
+						j % 3 ? -ENOENT : HWTW_PENDING);
+		}
+		/* The others are as they were. */
+		KUNIT_ASSERT_EQ(test, take(test, now, ev, ARRAY_SIZE(ev)), records + 1 - nr);
+		for (j = nr; j < records; j++)
+			KUNIT_EXPECT_EQ(test, memcmp(&ev[j - nr], &batch.ev[j], sizeof(*ev)), 0);
+		KUNIT_EXPECT_EQ(test, ev[records - nr].id, id[HWTW_CHUNK_CLAIMS]);
+		HWTW_EXPECT_SOUND(test, w);
+	}
+}
+
+/* Late timers are taken that were not delivered, or stay in the tree. */
+static void part_of_late_timers_is_taken(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	u64 now = 100ULL << 16, id[20];
+	unsigned int nr, i, gone;
+	struct hwtw_batch batch;
+	struct hwtw_event ev[20];
+
+	for (nr = 0; nr <= HWTW_CHUNK_CLAIMS; nr++) {
+		hwtw_kunit_reset(w, 16, now);
+		arm(test, now, 90 << 16, HWTW_EXPIRED);
+		/* A stale claim before it has nothing to do with them. */
+		hwtw_kunit_cancel(w, arm(test, now, 90 << 16, HWTW_EXPIRED));
+		for (i = ARRAY_SIZE(id); i--;)
+			hwtw_kunit_arm(test, w, now, (20 + i / 2) << 16, i % 3 ? 0 : 1 << 20, i,
+				       &id[i]);
+		KUNIT_EXPECT_EQ(test, w->nr_late, 20U);
+		KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, 22, &batch, 99), 6U);
+		KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 2), 2U);
+		KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, now, U64_MAX, &batch, 99),
+				HWTW_CHUNK_CLAIMS);
+		KUNIT_EXPECT_EQ(test, batch.claims, 0U);
+		for (gone = 0, i = 0; i < nr; i++)
+			gone += batch.ev[i].user_data % 3 > 0;
+		KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, nr), gone);
+		HWTW_EXPECT_SOUND(test, w);
+		KUNIT_EXPECT_EQ(test, w->nr_late, 20 - nr);
+		KUNIT_EXPECT_EQ(test, w->unread, 21 - nr);
+		KUNIT_EXPECT_EQ(test, w->pending, nr - gone);
+		KUNIT_EXPECT_EQ(test, w->completed, (u64)gone);
+		KUNIT_EXPECT_EQ(test, w->claims, 2 + nr - gone);
+		KUNIT_EXPECT_EQ(test, w->dropped, 0ULL);
+		for (i = 0; i < batch.nr; i++) {
+			u64 data = batch.ev[i].user_data;
+
+			KUNIT_EXPECT_EQ(test, batch.ev[i].id, id[data]);
+			KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, batch.ev[i].id),
+					i >= nr ? HWTW_EXPIRED :
+					data % 3 ? -ENOENT : HWTW_PENDING);
+		}
+		KUNIT_ASSERT_EQ(test, take(test, now, ev, 20 - nr), 20 - nr);
+		for (i = nr; i < batch.nr; i++)
+			KUNIT_EXPECT_EQ(test, memcmp(&ev[i - nr], &batch.ev[i], sizeof(*ev)), 0);
+		KUNIT_EXPECT_EQ(test, take(test, now, ev, 20), 1U);
+		HWTW_EXPECT_SOUND(test, w);
+	}
+}
+
+/* Overruns of records that were not delivered are counted, and again the next time. */
+static void overruns_count_when_taken(struct kunit *test)
+{
+	struct hwtw_wheel *w = test->priv;
+	struct hwtw_batch batch;
+	u64 id[2];
+
+	hwtw_kunit_arm(test, w, 0, 10 << 16, 1 << 16, 0, &id[0]);
+	hwtw_kunit_arm(test, w, 0, 10 << 16, 1 << 16, 1, &id[1]);
+	hwtw_kunit_run(w, 10 << 16);
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, 15 << 16, U64_MAX, &batch, 2), 2U);
+	KUNIT_EXPECT_EQ(test, batch.ev[1].overruns, 5U);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 1), 0U);
+	KUNIT_EXPECT_EQ(test, w->overruns, 5ULL);
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, 17 << 16, U64_MAX, &batch, 2), 1U);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].id, id[1]);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].overruns, 7U);
+	KUNIT_EXPECT_EQ(test, w->overruns, 5ULL);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 1), 0U);
+	KUNIT_EXPECT_EQ(test, w->overruns, 12ULL);
+	/* Each goes on with what its record did not tell of. */
+	hwtw_kunit_run(w, 17 << 16);
+	KUNIT_ASSERT_EQ(test, hwtw_wheel_peek(w, 18 << 16, U64_MAX, &batch, 2), 1U);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].id, id[0]);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].expires_ns, 16ULL << 16);
+	HWTW_EXPECT_SOUND(test, w);
 }
 
 /*
@@ -696,6 +923,7 @@ static void take_stops_at_a_tick(struct kunit *test)
 static void cancel_is_final_in_each_state(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
+	struct hwtw_batch batch;
 	struct hwtw_event ev[2];
 	u64 id[3];
 
@@ -705,13 +933,10 @@ static void cancel_is_final_in_each_state(struct kunit *test)
 	hwtw_kunit_run(w, 10 << 16);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[1]), HWTW_EXPIRED);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[1]), -ENOENT);
-	KUNIT_EXPECT_EQ(test, take(test, 10 << 16, ev, 2), 1U);
-	KUNIT_EXPECT_EQ(test, ev[0].id, id[0]);
-	/* A reader has it. */
-	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[0]), -ENOENT);
-	KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, 0, id[0], 50 << 16, 0), -ENOENT);
-	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[0]), -ENOENT);
-	hwtw_wheel_put_back(w, ev, 1);
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_peek(w, 10 << 16, U64_MAX, &batch, 2), 1U);
+	KUNIT_EXPECT_EQ(test, batch.ev[0].id, id[0]);
+	/* It could not be delivered. */
+	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 0), 0U);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[0]), HWTW_EXPIRED);
 	/* The record is withdrawn. */
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, 10 << 16, id[0], 50 << 16, 0),
@@ -721,9 +946,10 @@ static void cancel_is_final_in_each_state(struct kunit *test)
 	hwtw_kunit_run(w, 50 << 16);
 	KUNIT_EXPECT_EQ(test, take(test, 50 << 16, ev, 2), 1U);
 	KUNIT_EXPECT_EQ(test, ev[0].expires_ns, 50ULL << 16);
-	KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, ev, 1), 1U);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id[0]), -ENOENT);
-	KUNIT_EXPECT_EQ(test, w->pending + w->unread + w->delivering, 0U);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, 0, id[0], 50 << 16, 0), -ENOENT);
+	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[0]), -ENOENT);
+	KUNIT_EXPECT_EQ(test, w->pending + w->unread, 0U);
 	HWTW_EXPECT_SOUND(test, w);
 }
 
@@ -809,12 +1035,11 @@ static void periods_do_not_drift(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ev.id, id);
 		KUNIT_EXPECT_EQ(test, ev.user_data, 7ULL);
 		periods += ev.overruns + 1;
-		KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, &ev, 1), 0U);
 	}
 	HWTW_EXPECT_SOUND(test, w);
 }
 
-/* The deadline after the record passes while the record is on its way. */
+/* The deadline after the record has passed, for the wheel, when the record is read. */
 static void period_passed_meanwhile(struct kunit *test)
 {
 	struct hwtw_wheel *w = test->priv;
@@ -822,18 +1047,16 @@ static void period_passed_meanwhile(struct kunit *test)
 	u64 id;
 
 	hwtw_kunit_arm(test, w, 0, 10 << 16, 1 << 16, 0, &id);
-	hwtw_kunit_run(w, 10 << 16);
+	hwtw_kunit_run(w, 15 << 16);
+	/* By a clock of some time ago. */
 	KUNIT_ASSERT_EQ(test, take(test, 10 << 16, &ev, 1), 1U);
 	KUNIT_EXPECT_EQ(test, ev.overruns, 0U);
-	hwtw_kunit_run(w, 15 << 16);
-	hwtw_wheel_commit(w, &ev, 1);
 	HWTW_EXPECT_SOUND(test, w);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id), HWTW_PENDING);
 	hwtw_kunit_run(w, 16 << 16);
 	KUNIT_ASSERT_EQ(test, take(test, 16 << 16, &ev, 1), 1U);
 	KUNIT_EXPECT_EQ(test, ev.expires_ns, 11ULL << 16);
 	KUNIT_EXPECT_EQ(test, ev.overruns, 5U);
-	hwtw_wheel_commit(w, &ev, 1);
 	hwtw_kunit_run(w, 17 << 16);
 	KUNIT_ASSERT_EQ(test, take(test, 17 << 16, &ev, 1), 1U);
 	KUNIT_EXPECT_EQ(test, ev.expires_ns, 17ULL << 16);
@@ -854,7 +1077,6 @@ static void periods_saturate(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, take(test, now, ev, 2), 2U);
 	KUNIT_EXPECT_EQ(test, ev[0].overruns, U32_MAX);
 	KUNIT_EXPECT_EQ(test, ev[1].overruns, 0U);
-	hwtw_wheel_commit(w, ev, 2);
 	timer.id = id[0];
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_try(w, now, HWTW_OP_QUERY, &timer), HWTW_PENDING);
 	KUNIT_EXPECT_EQ(test, timer.time_ns, first + (1ULL << 48));
@@ -868,57 +1090,8 @@ static void periods_saturate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, MAX_NS, id[2], MAX_NS, 1 << 16),
 			HWTW_PENDING);
 	KUNIT_ASSERT_EQ(test, take(test, MAX_NS, ev, 2), 2U);
-	hwtw_wheel_commit(w, ev, 2);
 	HWTW_EXPECT_SOUND(test, w);
 	KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id[2]), HWTW_PENDING);
-}
-
-/*
- * What happens to a timer between take and commit is lost, or a record that
- * comes back tells of a time that is still to come.
- */
-static void periodic_timer_changes_while_read(struct kunit *test)
-{
-	struct hwtw_wheel *w = test->priv;
-	u64 now = 10 << 16, far = 1ULL << 40, id;
-	unsigned int act, nr;
-	struct hwtw_event ev;
-
-	for (act = 0; act < 8; act++) {
-		bool rearm = act & 1, cancel = act & 2, deliver = act & 4;
-
-		hwtw_kunit_reset(w, 16, 0);
-		hwtw_kunit_arm(test, w, 0, now, 1 << 16, 0, &id);
-		hwtw_kunit_run(w, now);
-		KUNIT_ASSERT_EQ(test, take(test, now, &ev, 1), 1U);
-		if (rearm) {
-			KUNIT_EXPECT_EQ(test, hwtw_kunit_rearm(test, w, now, id, far, 0),
-					HWTW_EXPIRED);
-			KUNIT_EXPECT_EQ(test, hwtw_kunit_state(w, id), HWTW_PENDING);
-		}
-		if (cancel)
-			hwtw_kunit_cancel(w, id);
-		HWTW_EXPECT_SOUND(test, w);
-		if (deliver)
-			hwtw_wheel_commit(w, &ev, 1);
-		else
-			hwtw_wheel_put_back(w, &ev, 1);
-		HWTW_EXPECT_SOUND(test, w);
-		nr = take(test, now, &ev, 1);
-		/* A record that was put back, unless the timer was moved. */
-		KUNIT_EXPECT_LE(test, nr, (unsigned int)!deliver);
-		if (rearm && !cancel)
-			KUNIT_EXPECT_EQ(test, nr, 0U);
-		if (nr) {
-			KUNIT_EXPECT_EQ(test, ev.expires_ns, now);
-			hwtw_wheel_commit(w, &ev, 1);
-		}
-		hwtw_kunit_run(w, 2 * now);
-		KUNIT_EXPECT_EQ(test, w->unread, (u32)(!cancel && !rearm));
-		hwtw_kunit_run(w, far);
-		KUNIT_EXPECT_EQ(test, w->unread, (u32)!cancel);
-		HWTW_EXPECT_SOUND(test, w);
-	}
 }
 
 /*
@@ -979,14 +1152,14 @@ static void clock_set_back(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, w->unread, 0);
 		hwtw_kunit_run(w, (early + 1) * tick);
 		KUNIT_EXPECT_EQ(test, take(test, U64_MAX, ev, 8), 1);
-		KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, ev, 1), 1);
+		KUNIT_EXPECT_EQ(test, w->completed, 1);
 		hwtw_kunit_run(w, late * tick);
 		KUNIT_EXPECT_EQ(test, w->unread, 0);
 		hwtw_kunit_run(w, (late + 1) * tick);
 		KUNIT_ASSERT_EQ(test, take(test, U64_MAX, ev, 8), 3);
 		KUNIT_EXPECT_LT(test, ev[0].id, ev[2].id);
 		KUNIT_EXPECT_LT(test, ev[1].id, ev[2].id);
-		KUNIT_EXPECT_EQ(test, hwtw_wheel_commit(w, ev, 3), 3);
+		KUNIT_EXPECT_EQ(test, w->completed, 4);
 		HWTW_EXPECT_SOUND(test, w);
 	}
 }
@@ -1051,15 +1224,19 @@ static struct kunit_case hwtw_wheel_cases[] = {
 	KUNIT_CASE_PARAM(cascade_stops_anywhere, cascade_gen_params),
 	KUNIT_CASE(levels_cascade_in_order),
 	KUNIT_CASE(late_timers_are_in_order),
-	KUNIT_CASE(put_back_keeps_order),
+	KUNIT_CASE(part_of_a_read_keeps_order),
 	KUNIT_CASE(take_stops_at_a_tick),
+	KUNIT_CASE(peek_changes_nothing),
+	KUNIT_CASE(peek_skips_stale_claims),
+	KUNIT_CASE(part_is_taken),
+	KUNIT_CASE(part_of_late_timers_is_taken),
+	KUNIT_CASE(overruns_count_when_taken),
 	KUNIT_CASE(cancel_is_final_in_each_state),
 	KUNIT_CASE(batch_stops_where_it_has_to),
 	KUNIT_CASE(due_timer_waits_for_the_wheel),
 	KUNIT_CASE(periods_do_not_drift),
 	KUNIT_CASE(period_passed_meanwhile),
 	KUNIT_CASE(periods_saturate),
-	KUNIT_CASE(periodic_timer_changes_while_read),
 	KUNIT_CASE(burst_is_drained_early),
 	KUNIT_CASE(clock_set_back),
 	KUNIT_CASE(clock_set_back_keeps_order),
