@@ -737,6 +737,7 @@ static void peek_changes_nothing(struct kunit *test)
 /* Many stale claims are gone through with the lock held, or end what there is to read. */
 static void peek_skips_stale_claims(struct kunit *test)
 {
+	static const u64 left[] = { 55, 60 };
 	struct hwtw_wheel *w = test->priv;
 	unsigned int nr = 2 * HWTW_TAKE_BUDGET + 7, i, calls = 0;
 	struct hwtw_batch batch;
@@ -747,7 +748,11 @@ static void peek_skips_stale_claims(struct kunit *test)
 		if (i < nr)
 			KUNIT_EXPECT_EQ(test, hwtw_kunit_cancel(w, id), HWTW_EXPIRED);
 	}
-	KUNIT_EXPECT_EQ(test, w->claims, nr + 1);
+	/* One that comes after those, and a late one between. */
+	arm(test, 100 << 16, 60 << 16, HWTW_EXPIRED);
+	arm(test, 100 << 16, 55 << 16, HWTW_EXPIRED);
+	KUNIT_EXPECT_EQ(test, w->nr_late, 1U);
+	KUNIT_EXPECT_EQ(test, w->claims, nr + 2);
 	while (!hwtw_wheel_peek(w, 100 << 16, U64_MAX, &batch, 8)) {
 		calls++;
 		KUNIT_EXPECT_EQ(test, w->dropped, (u64)calls * HWTW_TAKE_BUDGET);
@@ -759,7 +764,8 @@ static void peek_skips_stale_claims(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, batch.ev[0].id, id);
 	KUNIT_EXPECT_EQ(test, hwtw_wheel_take(w, &batch, 1), 1U);
 	KUNIT_EXPECT_EQ(test, w->dropped, (u64)nr);
-	KUNIT_EXPECT_EQ(test, w->claims, 0U);
+	KUNIT_EXPECT_EQ(test, w->claims, 1U);
+	expect_taken(test, left, ARRAY_SIZE(left));
 	HWTW_EXPECT_SOUND(test, w);
 }
 

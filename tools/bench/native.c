@@ -286,16 +286,18 @@ static void own_settle(enum op op, uint32_t nr)
 
 static void own_turn(void)
 {
-	static struct hwtw_event ev[BATCH];
 	u64 now = wheel->wake << SHIFT;
-	unsigned int nr;
+	unsigned int room = BATCH, nr;
+	struct hwtw_batch batch;
 
 	while (hwtw_wheel_run(wheel, now, 1024))
 		continue;
-	nr = hwtw_wheel_take(wheel, now, U64_MAX, ev, BATCH);
-	for (unsigned int i = 0; i < nr; i++)
-		fired[nr_fired++] = ev[i].user_data;
-	hwtw_wheel_commit(wheel, ev, nr);
+	while ((nr = hwtw_wheel_peek(wheel, now, U64_MAX, &batch, room))) {
+		for (unsigned int i = 0; i < nr; i++)
+			fired[nr_fired++] = batch.ev[i].user_data;
+		hwtw_wheel_take(wheel, &batch, nr);
+		room -= nr;
+	}
 	clk = now >> SHIFT;
 }
 

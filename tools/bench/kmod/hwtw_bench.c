@@ -207,7 +207,7 @@ static u64 wheel_bytes(void)
 /* Take all that expires until nothing is left. The clock is whatever comes next. */
 static int wheel_expire(u32 n, u64 *ns)
 {
-	static struct hwtw_event ev[BENCH_BATCH];
+	struct hwtw_batch batch;
 	u32 gone = 0;
 	u64 start;
 
@@ -220,8 +220,8 @@ static int wheel_expire(u32 n, u64 *ns)
 		start = ktime_get_ns();
 		while (hwtw_wheel_run(wheel, now, BENCH_BUDGET))
 			cond_resched();
-		while ((nr = hwtw_wheel_take(wheel, now, U64_MAX, ev, BENCH_BATCH)))
-			gone += hwtw_wheel_commit(wheel, ev, nr);
+		while ((nr = hwtw_wheel_peek(wheel, now, U64_MAX, &batch, BENCH_BATCH)))
+			gone += hwtw_wheel_take(wheel, &batch, nr);
 		if (hwtw_wheel_untidy(wheel))
 			hwtw_wheel_tidy(wheel, 0, BENCH_BATCH);
 		*ns += ktime_get_ns() - start;
