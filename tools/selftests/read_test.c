@@ -214,6 +214,29 @@ TEST_F(dev, fault_half_way)
 	}
 }
 
+/* Guards against memory that is there, but has to be fetched, taken for bad. */
+TEST_F(dev, fault_is_fetched)
+{
+	enum { NR = 150 };
+	char *page = map_pages(3);
+	struct hwtw_event *ev;
+	int before, k;
+
+	for (before = 0; before <= 4096; before += 8 + before % 24) {
+		/* The last bytes of a page that is there, and the next two. */
+		ev = (void *)(page + 4096 - before);
+		ASSERT_EQ(0, madvise(page + 4096, 2 * 4096, MADV_DONTNEED));
+		ASSERT_EQ(0, arm_many(self->fd, NR, 5, HWTW_TIMER_ABS, 0, NULL));
+		ASSERT_EQ(NR, take(self->fd, ev, NR)) {
+			TH_LOG("%d bytes before", before);
+		}
+		for (k = 0; k < NR; k++) {
+			ASSERT_EQ(k, ev[k].user_data);
+		}
+	}
+	munmap(page, 3 * 4096);
+}
+
 /* Guards against timers that a fault made impossible to cancel or move. */
 TEST_F(dev, fault_then_cancel)
 {
@@ -998,9 +1021,9 @@ TEST_F(dev, blocks_for_first_only)
 	EXPECT_EQ(1, ev[0].user_data);
 }
 
-/* --- A copy that takes long --- */
+/* --- Memory that takes long --- */
 
-/* A reader whose buffer is filled in only when the test says so. */
+/* A reader whose buffer is there only when the test says so. */
 struct held {
 	pthread_t thread;
 	int fd;
@@ -1020,7 +1043,7 @@ static void *held_main(void *arg)
 	return NULL;
 }
 
-/* Returns when it is copying (up to @max) records out, or -errno. */
+/* Starts to read (up to @max) records. Returns 0 or -errno. */
 static int held_start(struct held *h, int fd, int max)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -1028,7 +1051,6 @@ static int held_start(struct held *h, int fd, int max)
 		.range.len = 4096,
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
-	struct pollfd p = { .events = POLLIN };
 
 	*h = (struct held) { .fd = fd, .max = max };
 	h->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -1040,11 +1062,18 @@ static int held_start(struct held *h, int fd, int max)
 	if (h->page == MAP_FAILED || ioctl(h->uffd, UFFDIO_REGISTER, &reg))
 		return -errno;
 	pthread_create(&h->thread, NULL, held_main, h);
-	p.fd = h->uffd;
+	return 0;
+}
+
+/* Returns when it has a record and waits for its memory, or -errno. */
+static int held_wait(struct held *h)
+{
+	struct pollfd p = { .fd = h->uffd, .events = POLLIN };
+
 	return poll(&p, 1, 20000) == 1 ? 0 : -ETIMEDOUT;
 }
 
-/* Lets the copy succeed, or fail. */
+/* Lets the memory come, or go for good. */
 static void held_finish(struct held *h, bool success)
 {
 	struct uffdio_zeropage zero = {
@@ -1067,36 +1096,131 @@ static void held_finish(struct held *h, bool success)
 	ASSERT_EQ(0, _ret);						\
 } while (0)
 
-/* Guards against changes to a record on its way out, and against a lock on it. */
+/* The same, until it waits for its memory. */
+#define HELD_STUCK(h, fd, max) do {					\
+	HELD_START(h, fd, max);						\
+	ASSERT_EQ(0, held_wait(h));					\
+} while (0)
+
+/* Guards against records, or a lock, held while a reader waits for its memory. */
 TEST_F(dev, held_reader)
 {
 	struct hwtw_event ev[4];
 	struct held h;
-	uint64_t id, other;
+	uint64_t id[3], other;
+	int i;
 
-	ASSERT_EQ(0, arm_in(self->fd, 0, 1, &id));
-	HELD_START(&h, self->fd, 1);
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, arm_in(self->fd, 0, i, &id[i]));
+	}
+	HELD_STUCK(&h, self->fd, 4);
+	EXPECT_EQ(1, readable(self->fd, 0));
+	EXPECT_EQ(HWTW_EXPIRED, hwtw_query(self->fd, id[0], NULL));
+	EXPECT_EQ(HWTW_EXPIRED, rearm_in(self->fd, id[0], HOUR_NS));
+	EXPECT_EQ(HWTW_PENDING, hwtw_query(self->fd, id[0], NULL));
+	EXPECT_EQ(HWTW_EXPIRED, hwtw_cancel(self->fd, id[1]));
+	EXPECT_EQ(-ENOENT, hwtw_query(self->fd, id[1], NULL));
+	ASSERT_EQ(1, take(self->fd, ev, 4));
+	EXPECT_EQ(2, ev[0].user_data);
+	EXPECT_EQ(-ENOENT, hwtw_cancel(self->fd, id[2]));
 	EXPECT_EQ(0, readable(self->fd, 0));
 	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 4));
-	EXPECT_EQ(-ENOENT, hwtw_query(self->fd, id, NULL));
-	EXPECT_EQ(-ENOENT, rearm_in(self->fd, id, HOUR_NS));
-	EXPECT_EQ(-ENOENT, hwtw_cancel(self->fd, id));
 	/* All the others go on. */
-	ASSERT_EQ(0, arm_in(self->fd, 0, 2, NULL));
-	ASSERT_EQ(0, arm_in(self->fd, 5 * NSEC_PER_MSEC, 3, NULL));
-	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 4, &other));
+	ASSERT_EQ(0, arm_in(self->fd, 0, 3, NULL));
+	ASSERT_EQ(0, arm_in(self->fd, 5 * NSEC_PER_MSEC, 4, NULL));
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 5, &other));
 	EXPECT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, other));
 	ASSERT_EQ(2, take_all(self->fd, ev, 2));
-	EXPECT_EQ(2, ev[0].user_data);
-	EXPECT_EQ(3, ev[1].user_data);
+	EXPECT_EQ(3, ev[0].user_data);
+	EXPECT_EQ(4, ev[1].user_data);
+	/* What is left is for the one that waits. */
+	ASSERT_EQ(0, arm_in(self->fd, 0, 6, NULL));
+	ASSERT_EQ(0, arm_in(self->fd, 0, 7, NULL));
 	held_finish(&h, true);
-	EXPECT_EQ(1, h.got);
-	EXPECT_EQ(1, h.ev[0].user_data);
-	EXPECT_EQ(-ENOENT, hwtw_cancel(self->fd, id));
+	EXPECT_EQ(2, h.got);
+	EXPECT_EQ(6, h.ev[0].user_data);
+	EXPECT_EQ(7, h.ev[1].user_data);
 	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 4));
+	EXPECT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, id[0]));
 }
 
-/* Guards against a failed copy that changes the order, or forgets a record. */
+/* Guards against a record told of twice, or one that was taken back. */
+TEST_F(dev, held_finds_none)
+{
+	struct hwtw_timer t = { .interval_ns = 2 * TICK };
+	struct hwtw_list list = { .flags = HWTW_LIST_CANCEL };
+	struct hwtw_timer listed[4];
+	struct hwtw_event ev[4];
+	struct held h;
+	uint64_t id;
+	int how;
+
+	for (how = 0; how < 6; how++) {
+		if (how < 4) {
+			ASSERT_EQ(0, arm_in(self->fd, 0, how, &id));
+		} else {
+			if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
+				continue;
+			ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
+			id = t.id;
+		}
+		HELD_STUCK(&h, self->fd, 4);
+		switch (how) {
+		case 0:
+			ASSERT_EQ(1, take(self->fd, ev, 4));
+			EXPECT_EQ(id, ev[0].id);
+			break;
+		case 1:
+			if (!(hwtw_features(self->fd) & HWTW_FEATURE_LIST)) {
+				EXPECT_EQ(HWTW_EXPIRED, hwtw_cancel(self->fd, id));
+				break;
+			}
+			list.timers = (uintptr_t)listed;
+			list.nr = 4;
+			ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_LIST, &list));
+			ASSERT_EQ(1, list.nr);
+			EXPECT_EQ(id, listed[0].id);
+			EXPECT_EQ(HWTW_EXPIRED, listed[0].state);
+			break;
+		case 2:
+		case 4:
+			EXPECT_EQ(HWTW_EXPIRED, hwtw_cancel(self->fd, id));
+			break;
+		case 3:
+		case 5:
+			EXPECT_EQ(HWTW_EXPIRED, rearm_in(self->fd, id, HOUR_NS));
+			break;
+		}
+		held_finish(&h, true);
+		EXPECT_EQ(-EAGAIN, h.got);
+		/* Nor does a period come. */
+		EXPECT_EQ(0, readable(self->fd, how < 4 ? 0 : 100));
+		if (how == 3 || how == 5) {
+			EXPECT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, id));
+		} else {
+			EXPECT_EQ(-ENOENT, hwtw_query(self->fd, id, NULL));
+		}
+	}
+}
+
+/* Guards against a reader that gives up, or spins, if the record is gone meanwhile. */
+TEST_F(dev, held_waits_again)
+{
+	int fd = hwtw_open(0);
+	struct held h;
+	uint64_t id;
+
+	ASSERT_EQ(0, arm_in(fd, 0, 1, &id));
+	HELD_STUCK(&h, fd, 4);
+	EXPECT_EQ(HWTW_EXPIRED, hwtw_cancel(fd, id));
+	ASSERT_EQ(0, arm_in(fd, 50 * NSEC_PER_MSEC, 2, NULL));
+	held_finish(&h, true);
+	EXPECT_EQ(1, h.got);
+	EXPECT_EQ(2, h.ev[0].user_data);
+	close(fd);
+}
+
+/* Guards against memory that never came changing the order, or losing a record. */
 TEST_F(dev, held_then_fault)
 {
 	struct hwtw_event ev[8];
@@ -1107,7 +1231,7 @@ TEST_F(dev, held_then_fault)
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ(0, arm_at(self->fd, 1000 + i * TICK, i, &id[i]));
 	}
-	HELD_START(&h, self->fd, 4);
+	HELD_STUCK(&h, self->fd, 4);
 	/* Behind, between and before them. */
 	ASSERT_EQ(0, arm_at(self->fd, 1000 + 5 * TICK, 4, NULL));
 	ASSERT_EQ(0, arm_at(self->fd, 2000, 5, NULL));
@@ -1125,7 +1249,7 @@ TEST_F(dev, held_then_fault)
 	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 8));
 }
 
-/* Guards against readers that sleep on when a record is back (D-12). */
+/* Guards against readers that sleep on when the one that was woken fails (D-12). */
 TEST_F(dev, held_then_fault_wakes)
 {
 	struct sleeper s;
@@ -1135,7 +1259,7 @@ TEST_F(dev, held_then_fault_wakes)
 	for (how = 0; how < WAYS; how++) {
 		fd = hwtw_open(0);
 		ASSERT_EQ(0, arm_in(fd, 0, 9, NULL));
-		HELD_START(&h, fd, 1);
+		HELD_STUCK(&h, fd, 1);
 		sleeper_start(&s, fd, how);
 		held_finish(&h, false);
 		EXPECT_EQ(-EFAULT, h.got);
@@ -1158,60 +1282,12 @@ TEST_F(dev, held_then_close)
 		fd = hwtw_open(O_NONBLOCK);
 		ASSERT_EQ(0, arm_in(fd, 0, 9, NULL));
 		ASSERT_EQ(0, arm_in(fd, NSEC_PER_MSEC, 9, NULL));
-		HELD_START(&h, fd, 1);
+		HELD_STUCK(&h, fd, 1);
 		close(fd);
 		sleep_ns(10 * NSEC_PER_MSEC);
 		held_finish(&h, success);
 		EXPECT_EQ(success ? 1 : -EFAULT, h.got);
 	}
-}
-
-/*
- * Guards against a periodic timer that lives on for ever although nobody can
- * have its id any more: ENOENT means that no further record of it comes.
- */
-TEST_F(dev, held_periodic_cancel)
-{
-	struct hwtw_timer t = { .interval_ns = 2 * TICK };
-	struct hwtw_event ev[4];
-	struct held h;
-	int ret;
-
-	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
-		SKIP(return, "no periodic timers");
-	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
-	HELD_START(&h, self->fd, 1);
-	ret = hwtw_cancel(self->fd, t.id);
-	held_finish(&h, true);
-	EXPECT_EQ(1, h.got);
-	EXPECT_TRUE(ret > 0 || ret == -ENOENT);
-	EXPECT_EQ(0, readable(self->fd, 100)) {
-		TH_LOG("CANCEL returned %d, and a record came", ret);
-	}
-	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 4));
-	EXPECT_EQ(-ENOENT, hwtw_query(self->fd, t.id, NULL));
-}
-
-/* Guards against the same of a periodic timer that is moved. */
-TEST_F(dev, held_periodic_rearm)
-{
-	struct hwtw_timer t = { .interval_ns = 2 * TICK };
-	struct hwtw_timer q;
-	struct held h;
-	int ret;
-
-	if (!(hwtw_features(self->fd) & HWTW_FEATURE_PERIODIC))
-		SKIP(return, "no periodic timers");
-	ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &t));
-	HELD_START(&h, self->fd, 1);
-	ret = rearm_in(self->fd, t.id, HOUR_NS);
-	held_finish(&h, true);
-	EXPECT_EQ(1, h.got);
-	EXPECT_EQ(0, readable(self->fd, 100)) {
-		TH_LOG("REARM returned %d, and a record came", ret);
-	}
-	EXPECT_EQ(ret > 0 ? HWTW_PENDING : -ENOENT,
-		  hwtw_query(self->fd, t.id, &q));
 }
 
 /* --- io_uring --- */

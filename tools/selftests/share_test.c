@@ -427,49 +427,59 @@ TEST_F_TIMEOUT(dev, read_killed, TEST_TIMEOUT_SLOW)
 	EXPECT_LT(0, middle);
 }
 
-/* The page that a reader is killed on: it never comes. */
-static void *page_that_never_comes(void)
+/* The page that a reader is killed on: it never comes. @uffd tells of who waits for it. */
+static void *page_that_never_comes(int *uffd)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register reg = {
 		.range.len = 4096,
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
-	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (uffd < 0 || page == MAP_FAILED || ioctl(uffd, UFFDIO_API, &api))
+	*uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (*uffd < 0 || page == MAP_FAILED || ioctl(*uffd, UFFDIO_API, &api))
 		return NULL;
 	reg.range.start = (uintptr_t)page;
-	return ioctl(uffd, UFFDIO_REGISTER, &reg) ? NULL : page;
+	return ioctl(*uffd, UFFDIO_REGISTER, &reg) ? NULL : page;
 }
 
-/* Guards against records lost with a reader that is killed while it copies. */
+/* Guards against records lost with a reader that is killed while it waits for its memory. */
 TEST_F(dev, killed_while_copying)
 {
 	struct hwtw_event ev[4];
+	int i, k, sock[2], uffd;
 	pid_t child;
-	int i, k;
 
-	if (!page_that_never_comes())
+	if (!page_that_never_comes(&uffd))
 		SKIP(return, "no userfaultfd");
+	close(uffd);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sock));
 	for (i = 0; i < 10; i++) {
 		ASSERT_EQ(0, arm_many(self->fd, 3, 0, 0, i, NULL));
 		child = fork();
-		if (!child)
-			_exit(take(self->fd, page_that_never_comes(), 3) >= 0);
-		/* Until it has them: what is on its way out is not readable. */
-		for (k = 0; k < 20000 && readable(self->fd, 0); k++)
-			sleep_ns(NSEC_PER_MSEC);
-		EXPECT_EQ(0, readable(self->fd, 0));
+		if (!child) {
+			void *page = page_that_never_comes(&uffd);
+
+			_exit(send_fd(sock[1], uffd) ||
+			      take(self->fd, page, 3) >= 0);
+		}
+		uffd = receive_fd(sock[0]);
+		ASSERT_LE(0, uffd);
+		EXPECT_EQ(1, readable(uffd, 20000));
+		/* It waits, and has taken none. */
+		EXPECT_EQ(1, readable(self->fd, 0));
 		EXPECT_EQ(0, kill(child, SIGKILL));
 		EXPECT_EQ(128 + SIGKILL, wait_child(child));
+		close(uffd);
 		ASSERT_EQ(3, take(self->fd, ev, 4));
 		for (k = 0; k < 3; k++) {
 			EXPECT_EQ((uint64_t)i + k, ev[k].user_data);
 		}
 	}
+	close(sock[0]);
+	close(sock[1]);
 }
 
 /* --- Memory cgroups --- */

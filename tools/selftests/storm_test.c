@@ -43,7 +43,6 @@ struct timer {
 	uint8_t instance;
 	uint8_t reads;
 	uint8_t cancels;
-	bool refused;		/* a cancel came while its record was copied out */
 };
 
 static struct timer *timers;
@@ -219,9 +218,6 @@ static void cancelled(struct timer *t, bool over, int ret)
 		WRONG(alive, over);
 	} else {
 		WRONG(cancel, ret != -ENOENT);
-		/* Its record may have been on its way to a reader: the last one, then. */
-		if (t->kind == PERIODIC && !over)
-			STORE(t->refused, true);
 	}
 }
 
@@ -600,15 +596,8 @@ static uint64_t settle(void)
 			continue;
 		}
 		if (!is_over(t)) {
-			bool refused = t->refused;
-
 			ret = hwtw_cancel(fds[t->instance], t->id);
-			if (ret == -ENOENT && refused)
-				ADD(count.gone[t->instance]);
-			else
-				cancelled(t, false, ret > 0 ? 0 : ret);
-			if (ret == -ENOENT && refused && t->kind == PERIODIC)
-				continue;
+			cancelled(t, false, ret > 0 ? 0 : ret);
 		}
 		if (t->read_id && t->read_id != t->id)
 			bad++;
