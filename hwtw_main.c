@@ -404,6 +404,13 @@ static long hwtw_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
  * Files
  */
 
+/* Only one of the readers that sleep was woken: wake another one if there is more. */
+static void hwtw_pass_on(struct hwtw *hwtw)
+{
+	if (hwtw_readable(hwtw) && wq_has_sleeper(&hwtw->wait))
+		wake_up_interruptible_poll(&hwtw->wait, EPOLLIN | EPOLLRDNORM);
+}
+
 static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
@@ -422,10 +429,13 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			total = total ?: -ERESTARTSYS;
 			break;
 		}
-		if (nr == -EFAULT &&
-		    fault_in_iov_iter_writeable(to, sizeof(struct hwtw_event))) {
-			total = total ?: -EFAULT;
-			break;
+		if (nr == -EFAULT) {
+			/* Its memory may be long in coming. */
+			hwtw_pass_on(hwtw);
+			if (fault_in_iov_iter_writeable(to, sizeof(struct hwtw_event))) {
+				total = total ?: -EFAULT;
+				break;
+			}
 		}
 		if (nr)
 			continue;
@@ -436,9 +446,7 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (wait_event_interruptible_exclusive(hwtw->wait, hwtw_readable(hwtw)))
 			return -ERESTARTSYS;
 	}
-	/* Only one of the readers that sleep was woken: pass it on. */
-	if (hwtw_readable(hwtw) && wq_has_sleeper(&hwtw->wait))
-		wake_up_interruptible_poll(&hwtw->wait, EPOLLIN | EPOLLRDNORM);
+	hwtw_pass_on(hwtw);
 	return total;
 }
 

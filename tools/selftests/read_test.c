@@ -1144,7 +1144,7 @@ TEST_F(dev, held_reader)
 	EXPECT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, id[0]));
 }
 
-/* Guards against a record told of twice, or one that was taken back. */
+/* Guards against a record told of twice, or one that was taken back (B-42). */
 TEST_F(dev, held_finds_none)
 {
 	struct hwtw_timer t = { .interval_ns = 2 * TICK };
@@ -1217,6 +1217,32 @@ TEST_F(dev, held_waits_again)
 	held_finish(&h, true);
 	EXPECT_EQ(1, h.got);
 	EXPECT_EQ(2, h.ev[0].user_data);
+	close(fd);
+}
+
+/*
+ * Guards against a reader that was woken, waits for its memory, and has others
+ * sleep on meanwhile though there is a record (D-12).
+ */
+TEST_F(dev, held_passes_on)
+{
+	int fd = hwtw_open(0);
+	struct sleeper s;
+	struct held h;
+
+	HELD_START(&h, fd, 1);
+	sleep_ns(30 * NSEC_PER_MSEC);
+	/* Behind it in the queue: woken second. */
+	sleeper_start(&s, fd, IN_READ);
+	ASSERT_EQ(0, arm_in(fd, 0, 9, NULL));
+	ASSERT_EQ(0, held_wait(&h));
+	pthread_join(s.thread, NULL);
+	EXPECT_EQ(1, s.got);
+	EXPECT_EQ(9, s.ev.user_data);
+	ASSERT_EQ(0, arm_in(fd, 0, 10, NULL));
+	held_finish(&h, true);
+	EXPECT_EQ(1, h.got);
+	EXPECT_EQ(10, h.ev[0].user_data);
 	close(fd);
 }
 
