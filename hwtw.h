@@ -117,9 +117,9 @@ struct hwtw_slot {
  * @node: in hwtw_wheel.partial while there is a free slot
  * @index: index of the place 0
  * @free: free slots
+ * @slots: slots that have not spent their generations
  * @free_first: the one that is used next, if there is one
  * @free_last: the one that is used last, so that all age alike
- * @slots: slots that have not spent their generations
  * @reserved: keeps the places where a pointer has 32 bits
  * @key: where a slot has its key: nobody's
  * @seq: where a slot has its seq: 0
@@ -129,9 +129,9 @@ struct hwtw_page {
 	struct list_head node;
 	u32 index;
 	u8 free;
+	u8 slots;
 	u8 free_first;
 	u8 free_last;
-	u8 slots;
 #ifndef CONFIG_64BIT
 	u32 reserved[2];
 #endif
@@ -241,7 +241,8 @@ struct hwtw_need {
  * @end: claims of earlier ticks than this may go to the level
  * @unread_tick: tick of the newest timer in the log of unread ones
  * @shift: a tick is 2^shift ns
- * @nr: number of the wheel, part of the ids
+ * @nr: number of the wheel
+ * @id: what is the same in all ids
  * @instance: number of the instance, for traces; set by the owner
  * @seq: seq of the newest claim
  * @pending: timers waiting for their deadline
@@ -291,6 +292,7 @@ struct hwtw_wheel {
 	u64 wake;
 	u64 end[HWTW_LEVELS];
 	u64 unread_tick;
+	u64 id;
 	u32 shift;
 	u32 nr;
 	u32 instance;

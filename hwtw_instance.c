@@ -400,6 +400,14 @@ static unsigned int hwtw_limits_take(struct hwtw *hwtw, unsigned int nr)
  * Operations
  */
 
+/* The number of the wheel for timers armed here. */
+static unsigned int hwtw_this_cpu(const struct hwtw *hwtw)
+{
+	unsigned int cpu = raw_smp_processor_id();
+
+	return likely(cpu < hwtw->nr_cpus) ? cpu : cpu % hwtw->nr_cpus;
+}
+
 /* The wheel that an operation is for, or why there is none. */
 static struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
 {
@@ -412,7 +420,7 @@ static struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
 			return cpu;
 		return ERR_PTR(hwtw_op_check(op, READ_ONCE(hwtw->shift)) ?: -ENOENT);
 	}
-	nr = raw_smp_processor_id() % hwtw->nr_cpus;
+	nr = hwtw_this_cpu(hwtw);
 	cpu = hwtw_cpu(hwtw, nr);
 	if (likely(cpu))
 		return cpu;
@@ -432,7 +440,7 @@ static unsigned int hwtw_ops_for(const struct hwtw_cpu *cpu, const struct hwtw_o
 	unsigned int i = 1;
 
 	if (op->opcode == HWTW_OP_ARM ||
-	    cpu->wheel.nr == raw_smp_processor_id() % cpu->hwtw->nr_cpus)
+	    cpu->wheel.nr == hwtw_this_cpu(cpu->hwtw))
 		return nr;
 	while (i < nr && op[i].opcode != HWTW_OP_ARM)
 		i++;
@@ -458,15 +466,19 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 {
 	bool arm = op->opcode == HWTW_OP_ARM, rearm = op->opcode == HWTW_OP_REARM;
 	struct hwtw_wheel *w = &cpu->wheel;
-	unsigned int done;
+	unsigned int done, adds;
 	u32 seq;
 	int err;
 
 	nr = hwtw_ops_for(cpu, op, nr);
 	hwtw_cpu_lock(cpu);
 	err = 0;
-	if (unlikely(w->rewinds || hwtw_wheel_short(w, *credit, nr)))
-		err = hwtw_cpu_prepare(cpu, *credit, hwtw_adds(op, nr, *credit), false, &now);
+	adds = nr - min(nr, *credit);
+	if (unlikely(w->rewinds || hwtw_wheel_short(w, *credit, adds))) {
+		if (adds)
+			adds = hwtw_adds(op, nr, *credit);
+		err = hwtw_cpu_prepare(cpu, *credit, adds, false, &now);
+	}
 	if (unlikely(err)) {
 		/* At least this one. Some need no memory at all. */
 		nr = 1;
@@ -600,7 +612,8 @@ static bool hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, stru
 			      unsigned int *delivered, unsigned int *gone)
 	__must_hold(&cpu->lock)
 {
-	struct hwtw_batch batch;
+	/* Too large to be cleared for nothing. */
+	struct hwtw_batch batch __uninitialized;
 	size_t size, copied;
 	unsigned int nr;
 

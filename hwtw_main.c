@@ -223,7 +223,7 @@ fault:
 
 static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user *arg, size_t size)
 {
-	struct hwtw_op op;
+	struct hwtw_op op __uninitialized;
 	int err;
 
 	op.opcode = opcode;

@@ -82,13 +82,12 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 	end = last ? log->tail : hwtw_chunk_last(chunk);
 
 	w->claims -= end - in;
+	w->dropped += end - in;
 	for (; in < end; in++) {
 		struct hwtw_slot *slot = hwtw_slot(w, in->index);
 
-		if (!hwtw_claim_valid(slot, in)) {
-			w->dropped++;
+		if (!hwtw_claim_valid(slot, in))
 			continue;
-		}
 		/* Its number would be given again before long. */
 		if (unlikely(w->seq - slot->seq > HWTW_SWEEP_SEQS / 2)) {
 			slot->seq = hwtw_seq_next(w);
@@ -100,6 +99,7 @@ static bool hwtw_sweep_chunk(struct hwtw_wheel *w)
 		}
 		*out++ = *in;
 		w->claims++;
+		w->dropped--;
 	}
 	w->sweep.out = out;
 

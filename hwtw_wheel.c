@@ -169,8 +169,7 @@ static __always_inline struct hwtw_slot *hwtw_id_slot(const struct hwtw_wheel *w
 {
 	u64 entry;
 	/* Too large if it is another wheel's. */
-	u32 nr = (id >> HWTW_PLACE_BITS & (BIT(HWTW_WHEEL_BITS + HWTW_PAGE_BITS) - 1)) ^
-		 w->nr << HWTW_PAGE_BITS;
+	u32 nr = ((id ^ w->id) >> HWTW_PLACE_BITS) & (BIT(HWTW_WHEEL_BITS + HWTW_PAGE_BITS) - 1);
 
 	if (unlikely(nr >= w->nr_pages))
 		return NULL;
@@ -216,7 +215,7 @@ static u32 hwtw_slot_index(const struct hwtw_slot *slot)
 
 static u64 hwtw_id(const struct hwtw_wheel *w, u32 gen, u32 index)
 {
-	return (u64)gen << HWTW_GEN_SHIFT | (u64)w->nr << HWTW_INDEX_BITS | index;
+	return (u64)gen << HWTW_GEN_SHIFT | w->id | index;
 }
 
 static u64 hwtw_slot_id(const struct hwtw_wheel *w, const struct hwtw_slot *slot, u32 index)
@@ -253,7 +252,7 @@ static noinline void hwtw_page_empty(struct hwtw_wheel *w, struct hwtw_page *pag
 		list_move_tail(&page->node, &w->partial);
 }
 
-/* There is one: hwtw_wheel_need() saw to it. */
+/* There is one: hwtw_wheel_need() saw to it. The caller counts it. */
 static __always_inline struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w, u32 *index)
 {
 	struct hwtw_page *page = list_first_entry(&w->partial, struct hwtw_page, node);
@@ -262,7 +261,6 @@ static __always_inline struct hwtw_slot *hwtw_slot_alloc(struct hwtw_wheel *w, u
 
 	*index = page->index + place;
 	page->free_first = slot->next_free;
-	w->free_slots--;
 	if (unlikely(!--page->free))
 		list_del(&page->node);
 	return slot;
@@ -279,13 +277,12 @@ static noinline void hwtw_slot_retire(struct hwtw_wheel *w, struct hwtw_slot *sl
 		hwtw_page_empty(w, page);
 }
 
-/* Let the slot with an index go. */
-static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot,
-					   u32 index)
+/* Let the slot of a timer with a generation go. */
+static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slot *slot, u32 gen,
+					   u8 place)
 {
 	struct hwtw_page *page = hwtw_slot_page(slot);
-	u32 gen = HWTW_KEY_GEN(slot->key);
-	u8 place = index & HWTW_PLACE_MASK;
+	u8 free = page->free;
 
 	if (unlikely(gen == HWTW_GEN_MAX)) {
 		hwtw_slot_retire(w, slot);
@@ -295,7 +292,7 @@ static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slo
 	slot->seq = 0;
 
 	w->free_slots++;
-	if (likely(page->free)) {
+	if (likely(free)) {
 		hwtw_page_slot(page, page->free_last)->next_free = place;
 	} else {
 		page->free_first = place;
@@ -303,7 +300,8 @@ static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slo
 		list_add(&page->node, &w->partial);
 	}
 	page->free_last = place;
-	if (unlikely(++page->free == page->slots))
+	page->free = ++free;
+	if (unlikely(free == page->slots))
 		hwtw_page_empty(w, page);
 }
 
@@ -312,7 +310,7 @@ static __always_inline void hwtw_slot_free(struct hwtw_wheel *w, struct hwtw_slo
  */
 
 /* Make room at the end of a log. Returns true if it was empty. */
-static bool hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
+static noinline bool hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
 {
 	struct hwtw_chunk *chunk = hwtw_chunk_get(w);
 	bool empty = !log->tail;
@@ -325,12 +323,13 @@ static bool hwtw_log_extend(struct hwtw_wheel *w, struct hwtw_log *log)
 	return empty;
 }
 
-static void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log, struct hwtw_claim claim)
+/* Append a claim, which the caller counts. */
+static __always_inline void hwtw_log_append(struct hwtw_wheel *w, struct hwtw_log *log,
+					    struct hwtw_claim claim)
 {
 	if (unlikely(hwtw_chunk_end(log->tail)))
 		hwtw_log_extend(w, log);
 	*log->tail++ = claim;
-	w->claims++;
 }
 
 /* Look up the slots of the first claims, and have them fetched. */
@@ -364,12 +363,13 @@ static u64 hwtw_early(unsigned int level, u64 start)
 }
 
 /* Make room at the end of a bucket. */
-static noinline void hwtw_bucket_extend(struct hwtw_wheel *w, u32 bucket, u64 tick)
+static noinline void hwtw_bucket_extend(struct hwtw_wheel *w, struct hwtw_log *log, u64 tick)
 {
+	u32 bucket = log - w->log;
 	unsigned int shift = bucket / HWTW_ROW * HWTW_LEVEL_BITS;
 	u64 start = tick >> shift << shift;
 
-	if (!hwtw_log_extend(w, &w->log[bucket]))
+	if (!hwtw_log_extend(w, log))
 		return;
 	*hwtw_bucket_word(w, bucket) |= hwtw_bucket_bit(bucket);
 	w->next = min(w->next, start);
@@ -378,25 +378,30 @@ static noinline void hwtw_bucket_extend(struct hwtw_wheel *w, u32 bucket, u64 ti
 	w->wake = min(w->wake, start);
 }
 
-static __always_inline void hwtw_bucket_append(struct hwtw_wheel *w, u32 bucket,
-					       struct hwtw_claim claim)
+/* Append a claim, which the caller counts, to the bucket that it belongs to in a row. */
+static __always_inline void hwtw_row_append(struct hwtw_wheel *w, struct hwtw_log *row,
+					    unsigned int shift, struct hwtw_claim claim)
 {
-	struct hwtw_log *log = &w->log[bucket];
+	struct hwtw_log *log = &row[(claim.tick >> shift) & (HWTW_ROW - 1)];
 
 	if (unlikely(hwtw_chunk_end(log->tail)))
-		hwtw_bucket_extend(w, bucket, claim.tick);
+		hwtw_bucket_extend(w, log, claim.tick);
 	*log->tail++ = claim;
 }
 
-/* Append a claim, which is not due, to the bucket that it belongs to. */
+/* The same, to the row that it belongs to. It is not due. */
 static __always_inline void hwtw_place(struct hwtw_wheel *w, struct hwtw_claim claim)
 {
-	unsigned int level = 0;
+	struct hwtw_log *row = w->log;
+	const u64 *end = w->end;
+	unsigned int shift = 0;
 
-	while (claim.tick >= w->end[level])
-		level++;
-	hwtw_bucket_append(w, hwtw_bucket(level, claim.tick), claim);
-	w->claims++;
+	while (claim.tick >= *end) {
+		end++;
+		row += HWTW_ROW;
+		shift += HWTW_LEVEL_BITS;
+	}
+	hwtw_row_append(w, row, shift, claim);
 }
 
 /*
@@ -550,6 +555,7 @@ static noinline void hwtw_insert_due(struct hwtw_wheel *w, struct hwtw_slot *slo
 		hwtw_slot_set(slot, HWTW_SLOT_LATE);
 	} else {
 		hwtw_log_append(w, &w->log[HWTW_UNREAD], claim);
+		w->claims++;
 		hwtw_slot_set(slot, HWTW_SLOT_EXPIRED);
 		w->unread_tick = claim.tick;
 	}
@@ -571,6 +577,7 @@ static __always_inline void hwtw_insert(struct hwtw_wheel *w, struct hwtw_slot *
 	}
 	hwtw_slot_set(slot, HWTW_SLOT_PENDING);
 	w->pending++;
+	w->claims++;
 	hwtw_place(w, claim);
 }
 
@@ -628,7 +635,7 @@ static noinline int hwtw_cancel(struct hwtw_wheel *w, u64 id)
 		return -ENOENT;
 	state = hwtw_slot_state(slot);
 	hwtw_detach(w, slot);
-	hwtw_slot_free(w, slot, id);
+	hwtw_slot_free(w, slot, id >> HWTW_GEN_SHIFT, id & HWTW_PLACE_MASK);
 	w->cancelled++;
 	if (state == HWTW_SLOT_PENDING)
 		return HWTW_PENDING;
@@ -725,58 +732,82 @@ static __always_inline bool hwtw_op_end(const struct hwtw_wheel *w, struct hwtw_
  * carried out. What expires up to @past is due.
  */
 
-static unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 past, unsigned int *credit,
-				 struct hwtw_op *op, unsigned int nr)
+/* Make a timer, as an operation asks for. The caller counts it. */
+static __always_inline struct hwtw_claim hwtw_arm(struct hwtw_wheel *w, struct hwtw_op *op,
+						  u64 expires, u32 shift, u32 seq,
+						  struct hwtw_slot **made)
 {
-	const u64 base = hwtw_id(w, 0, 0);
-	const u32 shift = w->shift;
-	unsigned int i;
+	struct hwtw_claim claim = { .tick = hwtw_round_up(expires, shift), .seq = seq };
+	struct hwtw_slot *slot = hwtw_slot_alloc(w, &claim.index);
+	struct hwtw_timer *timer = &op->timer;
+	u32 gen = HWTW_KEY_GEN(slot->key);
+
+	slot->expires_ns = expires;
+	slot->user_data = timer->user_data;
+	slot->interval_ns = timer->interval_ns;
+	slot->key = HWTW_KEY(gen, HWTW_SLOT_PENDING);
+	slot->seq = seq;
+	timer->id = hwtw_id(w, gen, claim.index);
+	timer->state = HWTW_PENDING;
+	op->result = 0;
+	*made = slot;
+	return claim;
+}
+
+/* The same for one that is due. Returns false if it has to wait. */
+static noinline bool hwtw_arm_due(struct hwtw_wheel *w, u64 now, struct hwtw_op *op, u64 expires,
+				  u32 seq)
+{
+	struct hwtw_claim claim;
+	struct hwtw_slot *slot;
+
+	if (!hwtw_due_ready(w, now, hwtw_tick(w, expires)))
+		return false;
+	claim = hwtw_arm(w, op, expires, w->shift, seq, &slot);
+	hwtw_insert_due(w, slot, claim);
+	op->timer.state = HWTW_EXPIRED;
+	return true;
+}
+
+static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 past,
+					  unsigned int *credit, struct hwtw_op *op,
+					  unsigned int nr)
+{
+	unsigned int i, due = 0, bad = 0, armed;
+	const u32 shift = w->shift, seq = w->seq;
 
 	/* The slots of timers cancelled just before may not be had, if they are spent. */
 	nr = min3(nr, *credit, w->free_slots);
 	for (i = 0; i < nr && op->opcode == HWTW_OP_ARM; i++, op++) {
-		struct hwtw_timer *timer = &op->timer;
-		struct hwtw_claim claim;
 		struct hwtw_slot *slot;
 		u64 expires;
-		bool due;
-		u32 gen;
 
-		if (hwtw_timer_bad(timer, shift)) {
+		if (hwtw_timer_bad(&op->timer, shift)) {
 			op->result = -EINVAL;
+			bad++;
 			continue;
 		}
-		expires = hwtw_op_expires(timer, now);
-		due = expires <= past;
-		claim.tick = hwtw_round_up(expires, shift);
-		if (unlikely(due) && !hwtw_due_ready(w, now, claim.tick))
-			break;
-		slot = hwtw_slot_alloc(w, &claim.index);
-		claim.seq = ++w->seq;
-		gen = HWTW_KEY_GEN(slot->key);
-		slot->expires_ns = expires;
-		slot->user_data = timer->user_data;
-		slot->interval_ns = timer->interval_ns;
-		slot->key = HWTW_KEY(gen, HWTW_SLOT_PENDING);
-		slot->seq = claim.seq;
-		timer->id = base | (u64)gen << HWTW_GEN_SHIFT | claim.index;
-		timer->state = HWTW_PENDING;
-		op->result = 0;
-		w->armed++;
-		--*credit;
-		if (unlikely(due)) {
-			timer->state = HWTW_EXPIRED;
-			hwtw_insert_due(w, slot, claim);
+		expires = hwtw_op_expires(&op->timer, now);
+		if (unlikely(expires <= past)) {
+			if (!hwtw_arm_due(w, now, op, expires, seq + i + 1))
+				break;
+			due++;
 			continue;
 		}
-		w->pending++;
-		hwtw_place(w, claim);
+		hwtw_place(w, hwtw_arm(w, op, expires, shift, seq + i + 1, &slot));
 	}
+	armed = i - bad;
+	w->seq += i;
+	w->armed += armed;
+	w->free_slots -= armed;
+	w->pending += armed - due;
+	w->claims += armed - due;
+	*credit -= armed;
 	return i;
 }
 
-static unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past, struct hwtw_op *op,
-				   unsigned int nr)
+static noinline unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past,
+					    struct hwtw_op *op, unsigned int nr)
 {
 	const u32 shift = w->shift;
 	unsigned int i;
@@ -809,6 +840,7 @@ static unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past, stru
 			slot->interval_ns = timer->interval_ns;
 			slot->seq = claim.seq;
 			w->rearmed++;
+			w->claims++;
 			hwtw_place(w, claim);
 		} else {
 			state = hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
@@ -819,15 +851,15 @@ static unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past, stru
 	return i;
 }
 
-static unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int *credit,
-				    struct hwtw_op *op, unsigned int nr)
+static noinline unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int *credit,
+					     struct hwtw_op *op, unsigned int nr)
 {
-	unsigned int i;
+	unsigned int i, pending = 0, others = 0;
 
 	for (i = 0; i < nr && op->opcode == HWTW_OP_CANCEL; i++, op++) {
 		u64 id = op->timer.id;
 		struct hwtw_slot *slot;
-		int state = HWTW_PENDING;
+		int state;
 
 		if (unlikely(hwtw_flags_bad(&op->timer))) {
 			op->result = -EINVAL;
@@ -835,17 +867,20 @@ static unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int *credit,
 		}
 		slot = hwtw_find_pending(w, id);
 		if (likely(slot)) {
-			w->pending--;
-			w->cancelled++;
-			hwtw_slot_free(w, slot, id);
-		} else {
-			state = hwtw_cancel(w, id);
+			hwtw_slot_free(w, slot, id >> HWTW_GEN_SHIFT, id & HWTW_PLACE_MASK);
+			op->result = 0;
+			op->timer.state = HWTW_PENDING;
+			pending++;
+			continue;
 		}
+		state = hwtw_cancel(w, id);
 		if (!hwtw_op_end(w, op, state))
 			break;
-		if (likely(state > 0))
-			++*credit;
+		others += state > 0;
 	}
+	w->pending -= pending;
+	w->cancelled += pending;
+	*credit += pending + others;
 	return i;
 }
 
@@ -1035,17 +1070,16 @@ static noinline void hwtw_trace_expired(const struct hwtw_wheel *w, const struct
 static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, u64 tick,
 				unsigned int budget)
 {
+	struct hwtw_log *unread = &w->log[HWTW_UNREAD];
 	struct hwtw_slot *slot[HWTW_CHUNK_CLAIMS];
 	unsigned int nr = hwtw_log_gather(w, log, slot, budget);
 	const struct hwtw_claim *claim = log->head;
+	unsigned int expired = 0, moved = 0, i;
 	u64 due = tick << w->shift;
-	unsigned int expired = 0, i;
 
 	for (i = 0; i < nr; i++, claim++) {
-		if (unlikely(!hwtw_claim_valid(slot[i], claim))) {
-			w->dropped++;
+		if (unlikely(!hwtw_claim_valid(slot[i], claim)))
 			continue;
-		}
 		if (unlikely(slot[i]->expires_ns > due)) {
 			struct hwtw_claim later = *claim;
 
@@ -1054,17 +1088,21 @@ static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, u64 
 			later.seq = hwtw_seq_next(w);
 			slot[i]->seq = later.seq;
 			hwtw_place(w, later);
-			w->cascaded++;
+			moved++;
 			continue;
 		}
-		hwtw_slot_set(slot[i], HWTW_SLOT_EXPIRED);
-		hwtw_log_append(w, &w->log[HWTW_UNREAD], *claim);
+		/* It was pending. */
+		slot[i]->key |= HWTW_KEY(0, HWTW_SLOT_EXPIRED);
+		hwtw_log_append(w, unread, *claim);
 		expired++;
 	}
 	if (trace_hwtw_expire_enabled())
 		hwtw_trace_expired(w, log->head, slot, nr);
 	if (expired)
 		w->unread_tick = tick;
+	w->claims += expired + moved;
+	w->cascaded += moved;
+	w->dropped += nr - expired - moved;
 	w->pending -= expired;
 	w->unread += expired;
 	w->expired += expired;
@@ -1076,14 +1114,14 @@ static unsigned int hwtw_expire(struct hwtw_wheel *w, struct hwtw_log *log, u64 
 static unsigned int hwtw_cascade(struct hwtw_wheel *w, unsigned int level, struct hwtw_log *log,
 				 unsigned int budget)
 {
-	unsigned int nr = hwtw_log_first(log, budget);
-	const struct hwtw_claim *claim = log->head;
-	unsigned int i;
+	unsigned int nr = hwtw_log_first(log, budget), shift = (level - 1) * HWTW_LEVEL_BITS;
+	struct hwtw_log *row = &w->log[(level - 1) * HWTW_ROW];
+	const struct hwtw_claim *claim = log->head, *end = claim + nr;
 
 	trace_hwtw_cascade(w, level, claim->tick >> (level * HWTW_LEVEL_BITS) <<
 			   (level * HWTW_LEVEL_BITS), nr);
-	for (i = 0; i < nr; i++, claim++)
-		hwtw_bucket_append(w, hwtw_bucket(level - 1, claim->tick), *claim);
+	for (; claim < end; claim++)
+		hwtw_row_append(w, row, shift, *claim);
 	w->claims += nr;
 	w->cascaded += nr;
 	hwtw_log_consume(w, log, nr);
@@ -1154,8 +1192,8 @@ static void hwtw_rewind_bucket(struct hwtw_wheel *w, u32 bucket)
 		return;
 	if (to->tail) {
 		/* A log has no gap but at its ends. */
-		while (!hwtw_chunk_end(to->tail))
-			hwtw_log_append(w, to, nobody);
+		for (; !hwtw_chunk_end(to->tail); w->claims++)
+			*to->tail++ = nobody;
 		if (from->head != hwtw_chunk_of(from->head)->claim) {
 			struct hwtw_claim *claim = hwtw_chunk_of(from->head)->claim;
 
@@ -1208,6 +1246,7 @@ static unsigned int hwtw_rewind_some(struct hwtw_wheel *w, struct hwtw_log *log,
 		moved.tick = min(moved.tick, hwtw_tick(w, slot[i]->expires_ns));
 		moved.tick = max(moved.tick, w->clk + 1);
 		hwtw_place(w, moved);
+		w->claims++;
 		w->cascaded++;
 	}
 	hwtw_log_consume(w, log, nr);
@@ -1448,18 +1487,18 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, const struct hwtw_batch *batc
 	for (i = 0; i < nr; i++) {
 		const struct hwtw_event *ev = &batch->ev[i];
 		struct hwtw_slot *slot = batch->slot[i];
-		u32 index = ev->id & HWTW_INDEX_MASK;
 
 		if (!batch->claims)
 			hwtw_late_del(w, hwtw_late_first(w));
 		if (likely(!slot->interval_ns)) {
-			hwtw_slot_free(w, slot, index);
+			hwtw_slot_free(w, slot, ev->id >> HWTW_GEN_SHIFT,
+				       ev->id & HWTW_PLACE_MASK);
 			gone++;
 			continue;
 		}
 		w->overruns += ev->overruns;
 		slot->expires_ns = hwtw_next_period(slot, ev->overruns + 1ULL);
-		hwtw_insert(w, slot, index,
+		hwtw_insert(w, slot, ev->id & HWTW_INDEX_MASK,
 			    max(hwtw_tick(w, slot->expires_ns), w->clk + 1), false);
 	}
 	w->unread -= nr;
@@ -1478,6 +1517,7 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, const struct hwtw_batch *batc
 void hwtw_wheel_init(struct hwtw_wheel *w, u32 nr, u32 shift, u64 now)
 {
 	w->nr = nr;
+	w->id = (u64)nr << HWTW_INDEX_BITS;
 	w->shift = shift;
 	hwtw_clock_reset(w, now >> shift);
 	w->free_page = HWTW_ENTRY_END;
