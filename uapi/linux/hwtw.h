@@ -220,7 +220,6 @@ struct hwtw_submit {
  * came and the rest of the timers are as they were.
  *
  * With HWTW_LIST_CANCEL a timer is reported if and only if the call cancelled it.
- * One whose record a reader copies out just now can't be: it is not reported.
  */
 struct hwtw_list {
 	__u64 timers;
@@ -341,12 +340,9 @@ struct hwtw_event {
  * HWTW_IOC_REARM - give a timer a new time and interval
  *
  * If it had expired and its record was not read yet, the record is withdrawn.
- * After success no read that begins then returns the former expiry. A periodic
- * timer whose record a reader copies out just now is taken for HWTW_EXPIRED; it
- * begins anew once the record is out, with the next tick at the earliest.
+ * After success no read that begins then returns the former expiry.
  *
- * Errors: ENOENT (also if a reader copies the record of a timer that fires once
- * out just now), EINVAL, ENOMEM, EFAULT.
+ * Errors: ENOENT, EINVAL, ENOMEM, EFAULT.
  */
 #define HWTW_IOC_REARM		_IOWR(HWTW_IOC_TYPE, 0x03, struct hwtw_timer)
 
@@ -356,8 +352,7 @@ struct hwtw_event {
  * If it had expired and its record was not read yet, the record is withdrawn.
  * After success no read returns a record of this timer.
  *
- * Errors: ENOENT (also if a reader copies the record out just now: then it is
- * the last one, of a periodic timer too), EINVAL (flags), EFAULT.
+ * Errors: ENOENT, EINVAL (flags), EFAULT.
  */
 #define HWTW_IOC_CANCEL		_IOWR(HWTW_IOC_TYPE, 0x04, struct hwtw_timer)
 
