@@ -165,9 +165,12 @@ static inline int hwtw_kunit_state(struct hwtw_wheel *w, u64 id)
 /*
  * Take up to @max of the oldest records, as a read does that can copy all of
  * them. Returns how many; fewer than there are if many stale claims come first.
+ * Not inline: a batch would be on the stack for each call.
  */
-static inline unsigned int hwtw_kunit_take(struct hwtw_wheel *w, u64 now, u64 last_tick,
-					   struct hwtw_event *ev, unsigned int max)
+static noinline __maybe_unused unsigned int hwtw_kunit_take(struct hwtw_wheel *w, u64 now,
+							    u64 last_tick,
+							    struct hwtw_event *ev,
+							    unsigned int max)
 {
 	struct hwtw_batch batch;
 	unsigned int nr = 0;

@@ -18,6 +18,7 @@
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
 #define noinline		__attribute__((noinline))
+#define __maybe_unused	__attribute__((unused))
 #ifndef __always_inline
 #define __always_inline		inline __attribute__((always_inline))
 #endif
