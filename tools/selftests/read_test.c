@@ -647,9 +647,14 @@ TEST_F(dev, poll_tells)
 TEST_F(dev, poll_wakes)
 {
 	struct hwtw_event ev;
+	uint64_t start;
 
-	ASSERT_EQ(0, arm_in(self->fd, 20 * NSEC_PER_MSEC, 0, NULL));
+	ASSERT_EQ(0, arm_in(self->fd, 200 * NSEC_PER_MSEC, 0, NULL));
+	EXPECT_EQ(0, readable(self->fd, 0));
+	start = now_ns();
 	EXPECT_EQ(1, readable(self->fd, 20000));
+	/* At the end of its time poll() would look once more. */
+	EXPECT_GT(10 * NSEC_PER_SEC, now_ns() - start);
 	EXPECT_EQ(1, take(self->fd, &ev, 1));
 	EXPECT_LE(ev.expires_ns, now_ns());
 }
