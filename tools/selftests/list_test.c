@@ -6,6 +6,7 @@
 #include "hwtw_test.h"
 
 #include <stddef.h>
+#include <sys/time.h>
 
 #define TICK	HWTW_TICK_DEFAULT_NS
 
@@ -364,6 +365,79 @@ TEST_F(dev, list_cancel_nothing)
 	EXPECT_EQ(0, hwtw_call(self->fd, HWTW_IOC_LIST, &list));
 	EXPECT_EQ(0, list.nr);
 	EXPECT_EQ(0, list.cursor);
+}
+
+/* Guards against timers that are cancelled by a call that can't tell how many. */
+TEST_F(dev, list_readonly)
+{
+	struct hwtw_list *list = (void *)map_pages(1);
+	struct hwtw_timer t[2];
+	uint64_t id;
+
+	ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, 0, &id));
+	*list = (struct hwtw_list) {
+		.timers	= (uintptr_t)t,
+		.nr	= 2,
+		.flags	= HWTW_LIST_CANCEL,
+	};
+	memset(t, POISON, sizeof(t));
+	ASSERT_EQ(0, mprotect(list, 4096, PROT_READ));
+	EXPECT_EQ(-EFAULT, hwtw_call(self->fd, HWTW_IOC_LIST, list));
+	EXPECT_TRUE(all_bytes(t, POISON, sizeof(t)));
+	EXPECT_EQ(HWTW_PENDING, hwtw_cancel(self->fd, id));
+	munmap(list, 4096);
+}
+
+static void step_clock(int64_t seconds)
+{
+	struct timeval tv;
+
+	gettimeofday(&tv, NULL);
+	tv.tv_sec += seconds;
+	settimeofday(&tv, NULL);
+}
+
+/*
+ * Guards against a wheel that is used while it follows a clock that was set back:
+ * so many timers that it does so in pieces, whoever comes first.
+ */
+TEST_F(dev, clock_back_in_pieces)
+{
+	enum { NR = 20000 };
+	struct hwtw_timer *t = calloc(2 * NR, sizeof(*t));
+	uint64_t *id = calloc(NR, sizeof(*id)), start;
+	struct hwtw_event ev;
+	int round, i;
+
+	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_REALTIME, 1 << 20, 0));
+	for (i = 0; i < NR; i++) {
+		ASSERT_EQ(0, arm_in(self->fd, HOUR_NS + ((uint64_t)i << 24), i, &id[i]));
+	}
+	for (round = 0; round < 4; round++) {
+		start = clock_ns(CLOCK_REALTIME);
+		step_clock(-1000);
+		switch (round) {
+		case 0:
+			EXPECT_EQ(NR, list_all(self->fd, t, 2 * NR, NR, 0));
+			break;
+		case 1:
+			EXPECT_EQ(HWTW_PENDING, hwtw_query(self->fd, id[1], NULL));
+			break;
+		case 2:
+			EXPECT_EQ(NR / 2, cancel_many(self->fd, id, NR / 2));
+			break;
+		default:
+			EXPECT_EQ(HWTW_PENDING, rearm_in(self->fd, id[NR - 1], 0));
+			EXPECT_EQ(1, take(self->fd, &ev, 1));
+			EXPECT_GT(start, ev.expires_ns);
+		}
+		EXPECT_EQ(-EAGAIN, take(self->fd, &ev, 1));
+	}
+	step_clock(4 * 1000);
+	EXPECT_EQ(NR / 2 - 1, cancel_many(self->fd, id + NR / 2, NR / 2 - 1));
+	EXPECT_EQ(0, list_all(self->fd, t, 2 * NR, NR, 0));
+	free(id);
+	free(t);
 }
 
 /* Guards against memory that is not there yet, as a fresh mapping is. */

@@ -7,6 +7,9 @@
  */
 #include "hwtw_test.h"
 
+#include <linux/userfaultfd.h>
+#include <sys/syscall.h>
+
 #define TICK	HWTW_TICK_DEFAULT_NS
 
 FIXTURE(dev) {
@@ -740,6 +743,96 @@ static void *faulting_reader(void *arg)
 			w->wrong += n != -EAGAIN && n != -EFAULT;
 	}
 	return NULL;
+}
+
+/* Makes the first page read-only as soon as somebody writes to the second one. */
+struct spoiler {
+	pthread_t thread;
+	int uffd;
+	char *page;
+	bool spoilt;
+};
+
+static void *spoiler_main(void *arg)
+{
+	struct spoiler *s = arg;
+	struct uffdio_writeprotect wp = {
+		.range = { .start = (uintptr_t)s->page + 4096, .len = 4096 },
+	};
+	struct pollfd p = { .fd = s->uffd, .events = POLLIN };
+	struct uffd_msg msg;
+
+	if (poll(&p, 1, 20000) == 1 && read(s->uffd, &msg, sizeof(msg)) == sizeof(msg))
+		s->spoilt = !mprotect(s->page, 4096, PROT_READ);
+	ioctl(s->uffd, UFFDIO_WRITEPROTECT, &wp);
+	return NULL;
+}
+
+/* Returns 0 or -errno. The pages have what they are to have. */
+static int spoiler_start(struct spoiler *s)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
+	struct uffdio_range range = { .start = (uintptr_t)s->page + 4096, .len = 4096 };
+	struct uffdio_register reg = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
+	struct uffdio_writeprotect wp = { .range = range, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+
+	s->spoilt = false;
+	s->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (s->uffd < 0 || ioctl(s->uffd, UFFDIO_API, &api) ||
+	    ioctl(s->uffd, UFFDIO_REGISTER, &reg) || ioctl(s->uffd, UFFDIO_WRITEPROTECT, &wp))
+		return -errno;
+	return -pthread_create(&s->thread, NULL, spoiler_main, s);
+}
+
+static bool spoiler_end(struct spoiler *s)
+{
+	pthread_join(s->thread, NULL);
+	close(s->uffd);
+	mprotect(s->page, 8192, PROT_READ | PROT_WRITE);
+	return s->spoilt;
+}
+
+/*
+ * Guards against timers whose ids nobody knows: after the kernel has seen that it can
+ * write the results, and before it does, the page goes.
+ */
+TEST_F(dev, undone_if_not_told)
+{
+	enum { NR = 32, LIMIT = 100, ROOM = 4096 };
+	struct spoiler s = { .page = map_pages(2) };
+	unsigned int first, i;
+	struct hwtw_timer *t;
+	struct hwtw_op *op;
+	uint64_t id[LIMIT];
+	uint32_t done;
+	int ret;
+
+	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC, 0, LIMIT));
+	for (first = 1; first < NR; first += 10) {
+		op = (struct hwtw_op *)(s.page + ROOM) - first;
+		for (i = 0; i < NR; i++)
+			op[i] = arm_op(HOUR_NS, 0, i);
+		ret = spoiler_start(&s);
+		if (ret)
+			SKIP(return, "no userfaultfd that protects from writes");
+		ret = hwtw_submit(self->fd, op, NR, &done);
+		ASSERT_TRUE(spoiler_end(&s));
+		EXPECT_EQ(-EFAULT, ret);
+		EXPECT_EQ(0, done);
+		/* All of the room is left. */
+		ASSERT_EQ(0, arm_many(self->fd, LIMIT, HOUR_NS, 0, 0, id));
+		ASSERT_EQ(LIMIT, cancel_many(self->fd, id, LIMIT));
+	}
+	/* The id on the first page, the state on the second. */
+	t = (void *)(s.page + ROOM - 8);
+	*t = (struct hwtw_timer) { .time_ns = HOUR_NS };
+	ASSERT_EQ(0, spoiler_start(&s));
+	ret = hwtw_call(self->fd, HWTW_IOC_ARM, t);
+	ASSERT_TRUE(spoiler_end(&s));
+	EXPECT_EQ(-EFAULT, ret);
+	EXPECT_EQ(0, t->id);
+	EXPECT_EQ(0, arm_many(self->fd, LIMIT, HOUR_NS, 0, 0, id));
+	munmap(s.page, 8192);
 }
 
 /* Guards against faults, withdrawal and other readers in each other's way. */
