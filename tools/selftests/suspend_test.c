@@ -104,19 +104,24 @@ TEST_F_TIMEOUT(suspend, clocks, TEST_TIMEOUT_SLOW)
 /* Guards against a first timer after resume that is not looked at (B-23). */
 TEST_F_TIMEOUT(suspend, first_after, TEST_TIMEOUT_SLOW)
 {
+	uint64_t id[2], boot, mono;
 	struct hwtw_event ev;
-	uint64_t id[2];
 
 	ASSERT_EQ(0, arm_in(self->boot, HOUR_NS, 1, &id[0]));
 	ASSERT_EQ(0, arm_in(self->mono, HOUR_NS, 1, &id[1]));
 	ASSERT_EQ(0, suspend());
+	boot = clock_ns(CLOCK_BOOTTIME);
+	mono = now_ns();
 	ASSERT_EQ(0, arm_in(self->boot, 5 * NSEC_PER_MSEC, 2, NULL));
 	ASSERT_EQ(0, arm_in(self->mono, 5 * NSEC_PER_MSEC, 3, NULL));
 	ASSERT_EQ(1, take_all(self->boot, &ev, 1));
 	EXPECT_EQ(2, ev.user_data);
+	/* From now on, on the clock that went on. */
+	EXPECT_LE(boot + 5 * NSEC_PER_MSEC, ev.expires_ns);
 	EXPECT_LE(ev.expires_ns, clock_ns(CLOCK_BOOTTIME));
 	ASSERT_EQ(1, take_all(self->mono, &ev, 1));
 	EXPECT_EQ(3, ev.user_data);
+	EXPECT_LE(mono + 5 * NSEC_PER_MSEC, ev.expires_ns);
 	EXPECT_LE(ev.expires_ns, now_ns());
 	EXPECT_EQ(HWTW_PENDING, hwtw_query(self->boot, id[0], NULL));
 	EXPECT_EQ(HWTW_PENDING, rearm_in(self->mono, id[1], 0));
