@@ -1624,7 +1624,8 @@ TEST_F(dev, periodic)
 		if (i % 4 == 3)
 			sleep_ns(5 * interval);
 		before = now_ns();
-		ASSERT_EQ(1, take(self->fd, ev, 8));
+		/* With room for more the next period, if it comes meanwhile, is read, too. */
+		ASSERT_EQ(1, take(self->fd, ev, 1));
 		after = now_ns();
 		EXPECT_EQ(t.id, ev[0].id);
 		EXPECT_EQ(6, ev[0].user_data);
