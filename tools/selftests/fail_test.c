@@ -367,6 +367,68 @@ TEST_F(fail, cancel_and_query)
 	EXPECT_TRUE(has_timers(self->fd, 0));
 }
 
+/* Guards against a walk that forgets, or cancels what it could not tell of. */
+TEST_F(fail, list_and_stats)
+{
+	enum { NR = 150 };
+	struct hwtw_timer t[NR + 1];
+	struct hwtw_list list;
+	struct hwtw_stats st;
+	unsigned int n, k, told[NR] = { 0 };
+	uint64_t id[NR], none;
+	int ret, cancel;
+
+	memset(&none, POISON, sizeof(none));
+	for (k = 0; k < NR; k++) {
+		ASSERT_EQ(0, arm_in(self->fd, k % 2 ? HOUR_NS : 0, k, &id[k]));
+	}
+	EACH_FAULT(n) {
+		fail_at(n);
+		ret = hwtw_call(self->fd, HWTW_IOC_STATS, &st);
+		if (!failed())
+			break;
+		self->faults++;
+		ASSERT_EQ(-EFAULT, ret);
+	}
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(NR, st.pending + st.unread);
+	for (cancel = 0; cancel < 2; cancel++) {
+		EACH_FAULT(n) {
+			list = (struct hwtw_list) {
+				.timers	= (uintptr_t)t,
+				.nr	= NR + 1,
+				.flags	= cancel ? HWTW_LIST_CANCEL : 0,
+			};
+			memset(t, POISON, sizeof(t));
+			fail_at(n);
+			ret = hwtw_call(self->fd, HWTW_IOC_LIST, &list);
+			/* Those that are gone were told of, and no others. */
+			for (k = 0; cancel && k < NR && t[k].id != none; k++) {
+				ASSERT_GT(NR, t[k].user_data);
+				told[t[k].user_data]++;
+				ASSERT_EQ(-ENOENT, hwtw_query(self->fd, t[k].id, NULL));
+			}
+			if (!failed())
+				break;
+			self->faults++;
+			ASSERT_TRUE(!ret || is_fault(ret));
+			ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_STATS, &st));
+			for (k = 0; k < NR; k++)
+				st.pending += told[k];
+			ASSERT_EQ(NR, st.pending + st.unread);
+		}
+		ASSERT_EQ(0, ret);
+		ASSERT_LT(2, n);
+		ASSERT_GT(MOST, n);
+		if (!cancel)
+			EXPECT_EQ(NR, list.nr);
+	}
+	for (k = 0; k < NR; k++) {
+		EXPECT_EQ(1, told[k]);
+	}
+	EXPECT_TRUE(has_timers(self->fd, 0));
+}
+
 /* Guards against a mixed batch of which a fault tears the books. */
 TEST_F(fail, mixed_batch)
 {
