@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#include <linux/kcmp.h>
 
 #include "hwtwctl.h"
 
@@ -63,9 +61,11 @@ static void parse_line(struct instance *it, const char *line, bool *is_hwtw)
 	if (strncmp(line, "hwtw-", strlen("hwtw-")) || !value)
 		return;
 	n = strtoull(value + 1, NULL, 10);
-	if (!strncmp(name, "clockid:", 8)) {
-		it->clockid = n;
+	if (!strncmp(name, "instance:", 9)) {
+		it->number = n;
 		*is_hwtw = true;
+	} else if (!strncmp(name, "clockid:", 8)) {
+		it->clockid = n;
 	} else if (!strncmp(name, "tick_ns:", 8)) {
 		it->tick_ns = n;
 	} else if (!strncmp(name, "max_timers:", 11)) {
@@ -118,15 +118,10 @@ static void read_comm(struct instance *it)
 static bool known(const struct instances *found, const struct instance *it)
 {
 	for (size_t i = 0; i < found->nr; i++) {
-		struct instance *other = &found->list[i];
-
-		if (other->clockid != it->clockid || other->tick_ns != it->tick_ns ||
-		    other->max_timers != it->max_timers)
-			continue;
-		if (syscall(SYS_kcmp, other->pid, it->pid, KCMP_FILE, other->fd, it->fd))
-			continue;
-		other->copies++;
-		return true;
+		if (found->list[i].number == it->number) {
+			found->list[i].copies++;
+			return true;
+		}
 	}
 	return false;
 }

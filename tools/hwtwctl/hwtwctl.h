@@ -109,6 +109,7 @@ struct instance {
 	uid_t uid;
 	char comm[32];
 	unsigned int copies;		/* descriptors of it that were seen */
+	uint64_t number;		/* its own, as of tracepoints */
 	uint32_t clockid;
 	uint64_t tick_ns;
 	uint64_t max_timers;

@@ -2,8 +2,11 @@
 /* hwtwctl stat and monitor: the counters of all instances, once and live */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,6 +22,7 @@ static void instance_json(const struct instance *it)
 	json_i64("fd", it->fd);
 	json_u64("uid", it->uid);
 	json_string("command", it->comm);
+	json_u64("instance", it->number);
 	json_u64("descriptors", it->copies);
 	json_string("clock", hwtw_clock_name(it->clockid));
 	json_u64("tick_ns", it->tick_ns);
@@ -36,9 +40,10 @@ static void stat_text(const struct instances *found)
 	for (size_t n = 0; n < found->nr; n++) {
 		const struct instance *it = &found->list[n];
 
-		printf("%sprocess %d (%s), descriptor %d: %s, tick %s, limit %" PRIu64 "\n",
-		       n ? "\n" : "", it->pid, it->comm, it->fd, hwtw_clock_name(it->clockid),
-		       show_duration(it->tick_ns), it->max_timers);
+		printf("%sprocess %d (%s), descriptor %d: instance %" PRIu64
+		       ", %s, tick %s, limit %" PRIu64 "\n",
+		       n ? "\n" : "", it->pid, it->comm, it->fd, it->number,
+		       hwtw_clock_name(it->clockid), show_duration(it->tick_ns), it->max_timers);
 		if (it->copies > 1)
 			printf("  %-20s %u\n", "descriptors", it->copies);
 		for (size_t i = 0; it->has_stats && i < nr_counters; i++)
@@ -170,19 +175,17 @@ struct row {
 static struct {
 	enum sort sort;
 	bool terminal;
+	int width, lines;		/* of the terminal: what is left of it */
 	struct termios modes;
-	volatile sig_atomic_t stop;
+	sigset_t signals;
+	volatile sig_atomic_t stop, pause, redraw;
 } monitor;
 
 static const struct instance *former(const struct instances *before, const struct instance *it)
 {
-	for (size_t i = 0; i < before->nr; i++) {
-		const struct instance *old = &before->list[i];
-
-		/* The number may belong to another one meanwhile. */
-		if (old->pid == it->pid && old->fd == it->fd && old->stats.armed <= it->stats.armed)
-			return old;
-	}
+	for (size_t i = 0; i < before->nr; i++)
+		if (before->list[i].number == it->number)
+			return &before->list[i];
 	return NULL;
 }
 
@@ -238,55 +241,99 @@ static const char *show_rate(const struct row *row, double rate)
 	return row->has_rates ? show_count(rate + .5) : "-";
 }
 
-static void end_line(void)
+/* The name of a user, if it is in /etc/passwd: a static program has no more. */
+static const char *show_user(uid_t uid)
 {
-	fputs(monitor.terminal ? "\033[K\n" : "\n", stdout);
+	static char name[33];
+	static uid_t last = -1;
+	const struct passwd *entry = NULL;
+	FILE *f;
+
+	if (uid == last && name[0])
+		return name;
+	f = fopen("/etc/passwd", "re");
+	while (f && (entry = fgetpwent(f)) && entry->pw_uid != uid)
+		;
+	if (entry)
+		snprintf(name, sizeof(name), "%s", entry->pw_name);
+	else
+		snprintf(name, sizeof(name), "%u", uid);
+	if (f)
+		fclose(f);
+	last = uid;
+	return name;
+}
+
+/* A line of the table, or as much of it as the terminal has room for. */
+static void __attribute__((format(printf, 1, 2))) put_line(const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+
+	if (!monitor.lines)
+		return;
+	monitor.lines--;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (monitor.terminal && strlen(line) >= (size_t)monitor.width)
+		printf("%.*s\n", monitor.width, line);
+	else
+		printf("%s%s\n", line, monitor.terminal ? "\033[K" : "");
+}
+
+/* The columns fill 80 with a short name; the clock is for those who have more. */
+#define WITH_CLOCK	90
+
+static void put_instance(const struct row *r)
+{
+	const struct instance *it = r->it;
+	char clock[8] = "";
+
+	if (monitor.width >= WITH_CLOCK)
+		snprintf(clock, sizeof(clock), "%-5.5s ", hwtw_clock_name(it->clockid));
+	put_line("%7d %-8.8s %4d %s%5s %6s %5s %5s %5s %5s %7s %5s %s", it->pid,
+		 show_user(it->uid), it->fd, clock, show_count(it->stats.pending),
+		 show_count(it->stats.unread), show_rate(r, r->armed), show_rate(r, r->rearmed),
+		 show_rate(r, r->cancelled), show_rate(r, r->delivered),
+		 show_duration(it->stats.lag_ticks * it->tick_ns), show_bytes(it->stats.memory),
+		 it->comm);
 }
 
 static void monitor_text(const struct instances *found, const struct row *rows)
 {
 	struct winsize size = { 0 };
 	uint64_t pending = 0, unread = 0;
-	size_t lines = found->nr;
+	char clock[16], shown[32] = "", unseen[48] = "";
 	time_t now = time(NULL);
-	char clock[16];
-	int width = 80;
 
+	monitor.width = INT_MAX;
+	monitor.lines = INT_MAX;
 	if (monitor.terminal) {
-		if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col) {
-			width = size.ws_col;
-			/* Two above; the last is left alone, lest the screen scrolls. */
-			if (lines + 3 > size.ws_row)
-				lines = size.ws_row > 3 ? size.ws_row - 3 : 0;
+		if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row || !size.ws_col) {
+			size.ws_row = 24;
+			size.ws_col = 80;
 		}
+		monitor.width = size.ws_col;
+		/* The last is left alone, lest the screen scrolls. */
+		monitor.lines = size.ws_row - 1;
 		fputs("\033[H", stdout);
 	}
 	for (size_t i = 0; i < found->nr; i++) {
 		pending += found->list[i].stats.pending;
 		unread += found->list[i].stats.unread;
 	}
+	if (monitor.lines > 2 && found->nr > (size_t)monitor.lines - 2)
+		snprintf(shown, sizeof(shown), " (%d shown)", monitor.lines - 2);
+	if (found->hidden)
+		snprintf(unseen, sizeof(unseen), "; %u processes unseen", found->hidden);
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&now));
-	printf("%s  instances %zu, pending %s, unread %s", clock, found->nr, show_count(pending),
-	       show_count(unread));
-	if (found->hidden && width >= 70)
-		printf("; %u processes unseen", found->hidden);
-	end_line();
-	printf("    PID   FD CLOCK PENDING UNREAD ARM/s REARM CANCL READ/s      LAG   MEM COMMAND");
-	end_line();
-	for (size_t i = 0; i < lines; i++) {
-		const struct row *r = &rows[i];
-		const struct instance *it = r->it;
-		int room = width - 72;
-
-		printf("%7d %4d %-5.5s %7s %6s %5s %5s %5s %6s %8s %5s %.*s", it->pid, it->fd,
-		       hwtw_clock_name(it->clockid), show_count(it->stats.pending),
-		       show_count(it->stats.unread), show_rate(r, r->armed),
-		       show_rate(r, r->rearmed), show_rate(r, r->cancelled),
-		       show_rate(r, r->delivered),
-		       show_duration(it->stats.lag_ticks * it->tick_ns),
-		       show_bytes(it->stats.memory), room > 0 ? room : 0, it->comm);
-		end_line();
-	}
+	put_line("%s  instances %zu%s, pending %s, unread %s%s", clock, found->nr, shown,
+		 show_count(pending), show_count(unread), unseen);
+	put_line("    PID USER       FD %s PEND UNREAD ARM/s REARM CANCL  READ     LAG   MEM COMMAND",
+		 monitor.width >= WITH_CLOCK ? "CLOCK " : "");
+	for (size_t i = 0; i < found->nr && monitor.lines; i++)
+		put_instance(&rows[i]);
 	fputs(monitor.terminal ? "\033[J" : "\n", stdout);
 	fflush(stdout);
 }
@@ -320,32 +367,78 @@ static void monitor_json(const struct instances *found, const struct row *rows)
 
 static void on_signal(int nr)
 {
-	(void)nr;
-	monitor.stop = 1;
+	switch (nr) {
+	case SIGWINCH:
+	case SIGCONT:
+		monitor.redraw = 1;
+		break;
+	case SIGTSTP:
+		monitor.pause = 1;
+		break;
+	default:
+		monitor.stop = 1;
+	}
+}
+
+static void catch_signal(int nr, int flags)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = flags };
+
+	sigaction(nr, &action, NULL);
+	sigaddset(&monitor.signals, nr);
+}
+
+/* Keys come one by one, and are not shown. */
+static void take_terminal(void)
+{
+	struct termios modes = monitor.modes;
+
+	modes.c_lflag &= ~(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
+}
+
+static void give_terminal_back(void)
+{
+	if (monitor.terminal)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &monitor.modes);
 }
 
 static void terminal_begin(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
-	struct termios modes;
+	const char *term = getenv("TERM");
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	monitor.terminal = !json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
+	sigemptyset(&monitor.signals);
+	catch_signal(SIGINT, 0);
+	catch_signal(SIGTERM, 0);
+	catch_signal(SIGHUP, 0);
+	monitor.terminal = !json && term && *term && strcmp(term, "dumb") &&
+			   isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
 			   !tcgetattr(STDIN_FILENO, &monitor.modes);
 	if (!monitor.terminal)
 		return;
-	modes = monitor.modes;
-	modes.c_lflag &= ~(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
+	catch_signal(SIGWINCH, SA_RESTART);
+	catch_signal(SIGCONT, SA_RESTART);
+	catch_signal(SIGTSTP, SA_RESTART);
+	take_terminal();
 	fputs("\033[2J", stdout);
 }
 
-static void terminal_end(void)
+/* Ctrl-Z: the shell finds its terminal as it was. */
+static void pause_here(void)
 {
-	if (monitor.terminal)
-		tcsetattr(STDIN_FILENO, TCSADRAIN, &monitor.modes);
+	sigset_t set;
+
+	give_terminal_back();
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	signal(SIGTSTP, SIG_DFL);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	/* Here it goes on after SIGCONT. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	catch_signal(SIGTSTP, SA_RESTART);
+	monitor.pause = 0;
+	monitor.redraw = 1;
 }
 
 static void handle_key(void)
@@ -354,24 +447,42 @@ static void handle_key(void)
 
 	if (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q')
 		monitor.stop = 1;
-	for (size_t i = 0; i < ARRAY_SIZE(sort_names); i++)
-		if (key == (i == BY_PID ? 'i' : sort_names[i][0]))
+	for (size_t i = 0; i < ARRAY_SIZE(sort_names); i++) {
+		if (key == (i == BY_PID ? 'i' : sort_names[i][0])) {
 			monitor.sort = i;
+			monitor.redraw = 1;
+		}
+	}
 }
 
-/* Wait for the time of the next look, or for a key. */
-static void wait_until(uint64_t due_ns)
+/* Wait for the time of the next look. True: draw this one anew before, and call again. */
+static bool wait_until(uint64_t due_ns)
 {
 	struct pollfd p = { .fd = monitor.terminal ? STDIN_FILENO : -1, .events = POLLIN };
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct timespec ts;
+	bool redraw = false;
+	sigset_t before;
+	uint64_t now;
 
-	if (now >= due_ns)
-		return;
-	ts.tv_sec = (due_ns - now) / NSEC_PER_SEC;
-	ts.tv_nsec = (due_ns - now) % NSEC_PER_SEC;
-	if (ppoll(&p, 1, &ts, NULL) > 0)
-		handle_key();
+	sigprocmask(SIG_BLOCK, &monitor.signals, &before);
+	while (!monitor.stop && (now = clock_ns(CLOCK_MONOTONIC)) < due_ns) {
+		struct timespec ts = {
+			.tv_sec = (due_ns - now) / NSEC_PER_SEC,
+			.tv_nsec = (due_ns - now) % NSEC_PER_SEC,
+		};
+
+		if (monitor.pause)
+			pause_here();
+		if (monitor.redraw) {
+			monitor.redraw = 0;
+			redraw = true;
+			take_terminal();
+			break;
+		}
+		if (ppoll(&p, 1, &ts, &before) > 0)
+			handle_key();
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return redraw;
 }
 
 static enum sort parse_sort(const char *text)
@@ -424,19 +535,19 @@ static int monitor_run(int argc, char **argv)
 			die(EXIT_FAILED, "no memory for %zu instances", found->nr);
 		for (size_t i = 0; i < found->nr; i++)
 			rows[i] = make_row(&found->list[i], before, (now - last) / 1e9);
-		qsort(rows, found->nr, sizeof(*rows), compare_rows);
-		if (json)
-			monitor_json(found, rows);
-		else
-			monitor_text(found, rows);
+		do {
+			qsort(rows, found->nr, sizeof(*rows), compare_rows);
+			if (json)
+				monitor_json(found, rows);
+			else
+				monitor_text(found, rows);
+		} while (!ferror(stdout) && n + 1 < count && wait_until(now + interval));
 		free(rows);
 		if (ferror(stdout))
 			break;
 		last = now;
-		if (n + 1 < count && !monitor.stop)
-			wait_until(now + interval);
 	}
-	terminal_end();
+	give_terminal_back();
 	return EXIT_OK;
 }
 
@@ -446,8 +557,8 @@ const struct command cmd_monitor = {
 	.help =
 "usage: hwtwctl monitor [--interval TIME] [--count N] [--sort WHAT] [--json]\n"
 "\n"
-"Shows all open instances of /dev/hwtw, the busiest first, again and again. Works\n"
-"in any terminal; when stdout or stdin is none, prints one table below the other.\n"
+"Shows all open instances of /dev/hwtw, the busiest first, again and again. When\n"
+"stdout or stdin is no terminal, or a dumb one, prints one table below the other.\n"
 "What it sees, and what it needs, is as of \"hwtwctl stat\".\n"
 "\n"
 "  --interval TIME   from look to look, 100ms to 1d. Default: 1s\n"
@@ -458,10 +569,10 @@ const struct command cmd_monitor = {
 "Keys: q ends it; p, u, r, m and i sort by pending, unread, rate, memory and pid.\n"
 "\n"
 "Columns:\n"
-"  PID, FD, COMMAND   whose descriptor it is; one of them, if it is shared\n"
-"  CLOCK              monot(onic), boott(ime) or realt(ime)\n"
-"  PENDING, UNREAD    timers that have not expired; that have, and are not read yet\n"
-"  ARM/s, REARM, CANCL, READ/s\n"
+"  PID, USER, FD      whose descriptor it is; one of them, if it is shared\n"
+"  CLOCK              monot(onic), boott(ime) or realt(ime); from 90 columns on\n"
+"  PEND, UNREAD       timers that have not expired; that have, and are not read yet\n"
+"  ARM/s, REARM, CANCL, READ\n"
 "                     timers armed, re-armed, cancelled and records read a second;\n"
 "                     a dash until there are two looks\n"
 "  LAG                how far expiry is behind the clock now\n"

@@ -179,7 +179,13 @@ done
 gives 0 'no instance is open' hwtwctl stat
 json stat-none hwtwctl stat --json
 background hwtwctl arm 1h 2h --every 3h
-gives 0 "process $pid (hwtwctl), descriptor 3: monotonic, tick 1.049ms" hwtwctl stat
+gives 0 "process $pid (hwtwctl), descriptor 3: instance [1-9][0-9]*, monotonic, tick 1.049ms" \
+	hwtwctl stat
+numbered() {
+	[ "$(sed -n 's/^process.* instance \([0-9]*\),.*/\1/p' $out)" = \
+		"$(sed -n 's/^hwtw-instance:\t//p' /proc/$pid/fdinfo/3)" ]
+}
+verdict "stat: the number that tracepoints have" numbered
 gives 0 '^  pending  *3$' hwtwctl stat --pid $pid --fd 3
 json stat hwtwctl stat --json
 gives 2 'of which process' hwtwctl stat --fd 3
@@ -194,14 +200,14 @@ verdict "stat: copies of a descriptor are one instance" shared
 end
 
 tables() {
-	lines "$1" && [ "$(grep -c "^ *$pid .* monot .* hwtwctl$" $out)" -eq 3 ] &&
+	lines "$1" && [ "$(grep -c "^ *$pid root .* monot .* hwtwctl$" $out)" -eq 3 ] &&
 		[ "$(grep -c 'instances 1, pending [01], unread [01]$' $out)" -eq 3 ]
 }
 background hwtwctl arm --every 2ms
 run hwtwctl monitor --count 3 --interval 200ms
 verdict "monitor: a table for each look" tables 12
 rates() {
-	awk "\$1 == $pid { print \$9 }" $out | tr '\n' ' ' |
+	awk "\$1 == $pid { print \$10 }" $out | tr '\n' ' ' |
 		awk '{ exit !($1 == "-" && $2 > 50 && $2 <= 600 && $3 > 50 && $3 <= 600) }'
 }
 verdict "monitor: records read a second" rates
@@ -215,7 +221,7 @@ end
 
 sorted() {
 	[ "$status" -eq 0 ] &&
-		[ "$(sed -n '3,$p' $out | awk '{ print $4 }' | tr '\n' ' ')" = "3 2 1  " ]
+		[ "$(sed -n '3,$p' $out | awk '{ print $5 }' | tr '\n' ' ')" = "3 2 1  " ]
 }
 hwtwctl arm 1h >/dev/null & p1=$!
 hwtwctl arm 1h 1h 1h >/dev/null & p3=$!
@@ -224,6 +230,37 @@ sleep 0.2
 run hwtwctl monitor --count 1
 verdict "monitor: the most pending first" sorted
 kill $p1 $p3
+end
+
+# The kernel's own terminal has 25 lines of 80, and tells what is on it.
+adduser -D -H -s /bin/sh someone 2>/dev/null ||
+	echo 'someone:x:1000:1000::/:/bin/sh' >>/etc/passwd
+echo 'averylongname:x:1001:1000::/:/bin/sh' >>/etc/passwd
+screen() {
+	fold -w 80 /dev/vcs1 >$out
+	[ "$status" -eq 0 ] && [ ! -s $err ] || return 1
+	columns=' +[0-9]+ +0 +[-0] +[-0] +[-0] +[-0] +[0-9a-z.]+ +[0-9.]+[KM]? '
+	head -n 1 $out | grep -Eq '^[0-9:]+  instances 32 \(22 shown\), pending 4, unread 0 *$' &&
+		sed -n 2p $out | grep -q '^    PID USER       FD  PEND UNREAD .* MEM COMMAND$' &&
+		sed -n 3p $out | grep -Eq "^ {0,6}$p1 someone     3 ${columns}hwtwctl\$" &&
+		sed -n 4p $out | grep -Eq "^ {0,6}$pid averylon    3 ${columns}hwtwctl\$" &&
+		[ "$(sed -n '5,24p' $out | grep -Ec "^ *[0-9]+ root        0 ${columns}sleep  \$")" -eq 20 ] &&
+		sed -n 25p $out | grep -q '^ *$'
+}
+chmod 666 /dev/hwtw
+sleepers=
+while [ "$(echo $sleepers | wc -w)" -lt 30 ]; do
+	sleep 1000 <>/dev/hwtw &
+	sleepers="$sleepers $!"
+done
+background su someone -c 'exec hwtwctl arm 1h 1h 1h'
+p1=$pid
+background su averylongname -c 'exec hwtwctl arm 1h'
+TERM=linux hwtwctl monitor --count 2 --interval 200ms <>/dev/tty1 >&0 2>$err
+status=$?
+verdict "monitor: fits a terminal of 80 columns, with more instances than lines" screen
+chmod 600 /dev/hwtw
+kill $p1 $sleepers
 end
 
 #
@@ -408,8 +445,6 @@ json selftest hwtwctl selftest --json
 # Without rights, without a device
 #
 
-adduser -D -H -s /bin/sh someone 2>/dev/null ||
-	echo 'someone:x:1000:1000::/:/bin/sh' >>/etc/passwd
 background hwtwctl arm 1h
 chmod 755 /root
 gives 4 "which is root's alone" su someone -c 'hwtwctl info'
