@@ -68,7 +68,7 @@ vm-shell:			## a shell in a VM with the module loaded, the demo, hwtwctl
 help:				## list the targets
 	@sed -n 's/^\([a-z_-]*\):[^#]*## \(.*\)/  \1 \2/p' Makefile | \
 		while read -r name text; do printf '  %-16s %s\n' "$$name" "$$text"; done
-	@echo '  V=1 shows commands. Tests of the VM itself: tools/vm/run --help'
+	@echo '  V=1 shows commands. Any program in a VM with the module: tools/vm/run --help'
 
 headers:
 	@test -e $(KDIR)/Makefile || { \
