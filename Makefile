@@ -36,7 +36,7 @@ demo:				## a million timeouts in a VM; DEMO="ARGS", such as --help
 	@$(tool) tools/vm/deps build vm
 	@$(MAKE) $(quiet) -C tools/demo O=$(CURDIR)/build/demo
 	@echo "hwtw: the demo runs in QEMU, on a CPU whose clock counts instructions" >&2
-	@$(tool) tools/vm/run --icount -- build/demo/demo $(DEMO)
+	@$(tool) tools/vm/run --icount --timeout 7200 -- build/demo/demo $(DEMO)
 
 check:				## run the tests, most of them in VMs; STEPS="NAMES": some
 	@$(tool) tools/check $(STEPS)
