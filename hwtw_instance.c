@@ -606,10 +606,10 @@ static noinline void hwtw_trace_delivered(const struct hwtw_wheel *w, const stru
 /*
  * Deliver a piece of what a wheel has. A record is taken if and only if it was
  * copied out, with nobody in between, so there is no waiting for memory here.
- * Returns false if memory was missing.
+ * Returns 1, 0 if nothing was found, or -EFAULT if memory was missing.
  */
-static bool hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, struct iov_iter *to,
-			      unsigned int *delivered, unsigned int *gone)
+static int hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, struct iov_iter *to,
+			     unsigned int *delivered, unsigned int *gone)
 	__must_hold(&cpu->lock)
 {
 	/* Too large to be cleared for nothing. */
@@ -619,7 +619,7 @@ static bool hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, stru
 
 	if (!hwtw_wheel_peek(&cpu->wheel, now, last_tick, &batch,
 			     min(iov_iter_count(to) / sizeof(*batch.ev), UINT_MAX)))
-		return true;
+		return 0;
 	size = batch.nr * sizeof(*batch.ev);
 	pagefault_disable();
 	copied = copy_to_iter(batch.ev, size, to);
@@ -630,9 +630,9 @@ static bool hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, stru
 	if (trace_hwtw_deliver_enabled())
 		hwtw_trace_delivered(&cpu->wheel, batch.ev, nr);
 	if (likely(copied == size))
-		return true;
+		return 1;
 	iov_iter_revert(to, copied % sizeof(*batch.ev));
-	return false;
+	return -EFAULT;
 }
 
 /**
@@ -649,11 +649,11 @@ static bool hwtw_deliver_some(struct hwtw_cpu *cpu, u64 now, u64 last_tick, stru
 int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to)
 {
 	unsigned int delivered = 0, gone = 0;
-	bool ok = true;
+	int more = 1;
 
-	while (ok && !delivered && hwtw_readable(hwtw)) {
+	while (more >= 0 && !delivered && hwtw_readable(hwtw)) {
 		struct hwtw_cpu *cpu;
-		unsigned int piece;
+		unsigned int piece = 0;
 		u64 last_tick, now;
 
 		/* Pairs with hwtw_cpu_unlock(): see of which wheel they are. */
@@ -664,8 +664,9 @@ int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to)
 		hwtw_cpu_lock(cpu);
 		hwtw_cpu_settle(cpu);
 		now = hwtw_now(hwtw);
-		for (piece = 0; ok && piece < HWTW_READ_PIECES; piece++)
-			ok = hwtw_deliver_some(cpu, now, last_tick, to, &delivered, &gone);
+		do
+			more = hwtw_deliver_some(cpu, now, last_tick, to, &delivered, &gone);
+		while (more > 0 && ++piece < HWTW_READ_PIECES);
 		hwtw_cpu_tidy(cpu, 0, delivered);
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
@@ -673,7 +674,7 @@ int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to)
 			break;
 	}
 	hwtw_limits_give(hwtw, gone);
-	return delivered ?: ok ? 0 : -EFAULT;
+	return delivered ?: min(more, 0);
 }
 
 /*
