@@ -79,6 +79,7 @@ struct iov_iter;
 #define HWTW_DIR_PARTS		(HWTW_PAGE_BITS - HWTW_DIR_FIRST)
 #define HWTW_PAGES_MAX		((1U << HWTW_PAGE_BITS) - (1U << HWTW_DIR_FIRST))
 
+/* What is going on with a slot. */
 enum hwtw_state {
 	HWTW_SLOT_PENDING	= 0,
 	HWTW_SLOT_EXPIRED	= 1,	/* in the log of unread timers */

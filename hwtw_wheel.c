@@ -84,15 +84,14 @@
  *   chunks >= claims / 15 + min(claims, logs) + HWTW_CHUNK_SLACK
  *
  * holds before and after each operation, where claims counts the stale ones
- * and the late timers, which may be periodic. A log wastes
- * at most one chunk at its end. The slack is for the partly read chunks at the
- * front: of a bucket that expires, of one on each level that is drained in
- * advance, and of the unread log; for records put back in front of it, and one
- * for a sweep. Where the clock may be set back, the logs count twice. Operations
- * that may append ask for chunks first, see hwtw_wheel_need() in hwtw_memory.c.
- * Stale claims are swept out, some with each operation, once there are twice as
- * many as valid ones, and long before the numbers of claims come round again; a
- * valid claim gets a new number then.
+ * and the late timers, which may be periodic. A log wastes at most one chunk at
+ * its end. The slack is for the partly read chunks at the front: of a bucket
+ * that expires, of one on each level that is drained in advance, and of the
+ * unread log; and some for a sweep. Where the clock may be set back, the logs
+ * count twice. Operations that may append ask for chunks first, see
+ * hwtw_wheel_need() in hwtw_memory.c. Stale claims are swept out, some with
+ * each operation, once there are twice as many as valid ones, and long before
+ * the numbers of claims come round again; a valid claim gets a new number then.
  *
  * Clock set back
  * --------------
@@ -727,15 +726,9 @@ static __always_inline bool hwtw_op_end(const struct hwtw_wheel *w, struct hwtw_
 	return true;
 }
 
-/*
- * The loops for operations of one kind in a row. They return how many they
- * carried out. What expires up to @past is due.
- */
-
 /* Make a timer, as an operation asks for. The caller counts it. */
 static __always_inline struct hwtw_claim hwtw_arm(struct hwtw_wheel *w, struct hwtw_op *op,
-						  u64 expires, u32 shift, u32 seq,
-						  struct hwtw_slot **made)
+						  u64 expires, u32 shift, u32 seq)
 {
 	struct hwtw_claim claim = { .tick = hwtw_round_up(expires, shift), .seq = seq };
 	struct hwtw_slot *slot = hwtw_slot_alloc(w, &claim.index);
@@ -750,7 +743,6 @@ static __always_inline struct hwtw_claim hwtw_arm(struct hwtw_wheel *w, struct h
 	timer->id = hwtw_id(w, gen, claim.index);
 	timer->state = HWTW_PENDING;
 	op->result = 0;
-	*made = slot;
 	return claim;
 }
 
@@ -759,15 +751,19 @@ static noinline bool hwtw_arm_due(struct hwtw_wheel *w, u64 now, struct hwtw_op 
 				  u32 seq)
 {
 	struct hwtw_claim claim;
-	struct hwtw_slot *slot;
 
 	if (!hwtw_due_ready(w, now, hwtw_tick(w, expires)))
 		return false;
-	claim = hwtw_arm(w, op, expires, w->shift, seq, &slot);
-	hwtw_insert_due(w, slot, claim);
+	claim = hwtw_arm(w, op, expires, w->shift, seq);
+	hwtw_insert_due(w, hwtw_slot(w, claim.index), claim);
 	op->timer.state = HWTW_EXPIRED;
 	return true;
 }
+
+/*
+ * The loops for operations of one kind in a row. They return how many they
+ * carried out. What expires up to @past is due.
+ */
 
 static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 past,
 					  unsigned int *credit, struct hwtw_op *op,
@@ -779,7 +775,6 @@ static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 pas
 	/* The slots of timers cancelled just before may not be had, if they are spent. */
 	nr = min3(nr, *credit, w->free_slots);
 	for (i = 0; i < nr && op->opcode == HWTW_OP_ARM; i++, op++) {
-		struct hwtw_slot *slot;
 		u64 expires;
 
 		if (hwtw_timer_bad(&op->timer, shift)) {
@@ -794,7 +789,7 @@ static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 pas
 			due++;
 			continue;
 		}
-		hwtw_place(w, hwtw_arm(w, op, expires, shift, seq + i + 1, &slot));
+		hwtw_place(w, hwtw_arm(w, op, expires, shift, seq + i + 1));
 	}
 	armed = i - bad;
 	w->seq += i;
