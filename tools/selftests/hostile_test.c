@@ -11,9 +11,7 @@
  */
 #include "hwtw_test.h"
 
-#include <linux/userfaultfd.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #define TICK		HWTW_TICK_DEFAULT_NS
 #define FINE_TICK	(1ULL << 16)
@@ -284,28 +282,17 @@ static void *submitter_main(void *arg)
 /* Returns once the call waits for the second page, or -errno. */
 static int submitter_start(struct submitter *s, int fd, unsigned int nr)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = {
-		.range.len = 4096,
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
 	struct pollfd p = { .events = POLLIN };
 	unsigned int i;
 
-	*s = (struct submitter) { .fd = fd, .nr = nr };
-	s->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (s->uffd < 0 || ioctl(s->uffd, UFFDIO_API, &api))
-		return -errno;
-	s->page = map_pages(2);
+	*s = (struct submitter) { .fd = fd, .nr = nr, .page = map_pages(2) };
 	/* The first one ends with an operation. */
 	s->op = (void *)(s->page + 4096 % sizeof(*s->op));
 	for (i = 0; i < 4096 / sizeof(*s->op); i++)
 		s->op[i] = arm_op(HOUR_NS, 0, i);
-	if (madvise(s->page + 4096, 4096, MADV_DONTNEED))
-		return -errno;
-	reg.range.start = (uintptr_t)s->page + 4096;
-	if (ioctl(s->uffd, UFFDIO_REGISTER, &reg))
-		return -errno;
+	s->uffd = fault_open(s->page + 4096, UFFDIO_REGISTER_MODE_MISSING);
+	if (s->uffd < 0)
+		return s->uffd;
 	pthread_create(&s->thread, NULL, submitter_main, s);
 	p.fd = s->uffd;
 	return poll(&p, 1, 20000) == 1 ? 0 : -ETIMEDOUT;

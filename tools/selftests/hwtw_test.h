@@ -25,9 +25,11 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/hwtw.h>
+#include <linux/userfaultfd.h>
 
 #include "kselftest_harness.h"
 
@@ -485,6 +487,34 @@ static inline void *map_readonly(const void *src, size_t len)
 		return NULL;
 	memcpy(p, src, len);
 	return mprotect(p, 4096, PROT_READ) ? NULL : p;
+}
+
+/*
+ * Have who accesses a page wait: as long as it is missing, and now it is, or, with
+ * UFFDIO_REGISTER_MODE_WP, who writes to it, once it is write-protected. Returns a
+ * descriptor of userfaultfd(2), readable when somebody waits, or -errno.
+ */
+static inline int fault_open(void *page, uint64_t mode)
+{
+	bool wp = mode == UFFDIO_REGISTER_MODE_WP;
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = wp ? UFFD_FEATURE_PAGEFAULT_FLAG_WP : 0,
+	};
+	struct uffdio_register reg = {
+		.range = { .start = (uintptr_t)page, .len = 4096 },
+		.mode = mode,
+	};
+	int err, fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (!ioctl(fd, UFFDIO_API, &api) && (wp || !madvise(page, 4096, MADV_DONTNEED)) &&
+	    !ioctl(fd, UFFDIO_REGISTER, &reg))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
 }
 
 static inline bool all_bytes(const void *p, int byte, size_t len)

@@ -7,9 +7,6 @@
  */
 #include "hwtw_test.h"
 
-#include <linux/userfaultfd.h>
-#include <sys/syscall.h>
-
 #define TICK	HWTW_TICK_DEFAULT_NS
 
 FIXTURE(dev) {
@@ -771,15 +768,16 @@ static void *spoiler_main(void *arg)
 /* Returns 0 or -errno. The pages have what they are to have. */
 static int spoiler_start(struct spoiler *s)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
-	struct uffdio_range range = { .start = (uintptr_t)s->page + 4096, .len = 4096 };
-	struct uffdio_register reg = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
-	struct uffdio_writeprotect wp = { .range = range, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+	struct uffdio_writeprotect wp = {
+		.range = { .start = (uintptr_t)s->page + 4096, .len = 4096 },
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
 
 	s->spoilt = false;
-	s->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (s->uffd < 0 || ioctl(s->uffd, UFFDIO_API, &api) ||
-	    ioctl(s->uffd, UFFDIO_REGISTER, &reg) || ioctl(s->uffd, UFFDIO_WRITEPROTECT, &wp))
+	s->uffd = fault_open(s->page + 4096, UFFDIO_REGISTER_MODE_WP);
+	if (s->uffd < 0)
+		return s->uffd;
+	if (ioctl(s->uffd, UFFDIO_WRITEPROTECT, &wp))
 		return -errno;
 	return -pthread_create(&s->thread, NULL, spoiler_main, s);
 }

@@ -6,7 +6,6 @@
 #include "hwtw_test.h"
 
 #include <linux/io_uring.h>
-#include <linux/userfaultfd.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -1051,21 +1050,10 @@ static void *held_main(void *arg)
 /* Starts to read (up to @max) records. Returns 0 or -errno. */
 static int held_start(struct held *h, int fd, int max)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = {
-		.range.len = 4096,
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-
-	*h = (struct held) { .fd = fd, .max = max };
-	h->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (h->uffd < 0 || ioctl(h->uffd, UFFDIO_API, &api))
-		return -errno;
-	h->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	reg.range.start = (uintptr_t)h->page;
-	if (h->page == MAP_FAILED || ioctl(h->uffd, UFFDIO_REGISTER, &reg))
-		return -errno;
+	*h = (struct held) { .fd = fd, .max = max, .page = map_pages(1) };
+	h->uffd = fault_open(h->page, UFFDIO_REGISTER_MODE_MISSING);
+	if (h->uffd < 0)
+		return h->uffd;
 	pthread_create(&h->thread, NULL, held_main, h);
 	return 0;
 }

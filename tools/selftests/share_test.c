@@ -6,7 +6,6 @@
  */
 #include "hwtw_test.h"
 
-#include <linux/userfaultfd.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
@@ -430,19 +429,10 @@ TEST_F_TIMEOUT(dev, read_killed, TEST_TIMEOUT_SLOW)
 /* The page that a reader is killed on: it never comes. @uffd tells of who waits for it. */
 static void *page_that_never_comes(int *uffd)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = {
-		.range.len = 4096,
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = map_pages(1);
 
-	*uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (*uffd < 0 || page == MAP_FAILED || ioctl(*uffd, UFFDIO_API, &api))
-		return NULL;
-	reg.range.start = (uintptr_t)page;
-	return ioctl(*uffd, UFFDIO_REGISTER, &reg) ? NULL : page;
+	*uffd = fault_open(page, UFFDIO_REGISTER_MODE_MISSING);
+	return *uffd < 0 ? NULL : page;
 }
 
 /* Guards against records lost with a reader that is killed while it waits for its memory. */
