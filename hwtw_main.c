@@ -17,6 +17,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/stddef.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 #include <asm/ioctls.h>
@@ -27,7 +28,7 @@
 #include "hwtw_trace.h"
 
 /* Operations carried out in one go. */
-#define HWTW_OPS_CHUNK		64
+#define HWTW_OPS_CHUNK		128
 
 #define HWTW_FEATURES		(HWTW_FEATURE_PERIODIC | HWTW_FEATURE_REALTIME | \
 				 HWTW_FEATURE_LIST | HWTW_FEATURE_STATS)
@@ -61,6 +62,18 @@ module_param_cb(max_timers_total, &hwtw_limit_ops, &hwtw_max_timers_total, 0644)
 MODULE_PARM_DESC(max_timers_total,
 		 "Most live timers of all instances together, 1 to 2147483647, default 268435456");
 
+/* Operations on their way: HWTW_OPS_CHUNK of them each. */
+static struct kmem_cache *hwtw_ops_cache;
+
+/*
+ * With a constructor the memory is not cleared for each batch, where init_on_alloc
+ * is set. It need not be: what goes out to a user came in from that user just before.
+ */
+static void hwtw_ops_clear(void *ops)
+{
+	memset(ops, 0, HWTW_OPS_CHUNK * sizeof(struct hwtw_op));
+}
+
 /*
  * Arguments
  */
@@ -85,48 +98,18 @@ static unsigned int hwtw_ops_touch(struct hwtw_op __user *uop, const struct hwtw
 {
 	unsigned int i;
 
-	/* They are on two pages at most: the ends tell for all. */
-	BUILD_BUG_ON(HWTW_OPS_CHUNK * sizeof(*op) > PAGE_SIZE);
-	if (!put_user(op[0].result, &uop[0].result) &&
-	    !put_user(op[nr - 1].timer.state, &uop[nr - 1].timer.state))
+	/* One on each page and the end of the last tell for all. */
+	for (i = 0; i < nr; i += PAGE_SIZE / sizeof(*op)) {
+		if (put_user(op[i].result, &uop[i].result))
+			break;
+	}
+	if (i >= nr && !put_user(op[nr - 1].timer.state, &uop[nr - 1].timer.state))
 		return nr;
 	for (i = 0; i < nr; i++) {
 		if (put_user(op[i].result, &uop[i].result) ||
 		    put_user(op[i].timer.state, &uop[i].timer.state))
 			break;
 	}
-	return i;
-}
-
-/* What an operation tells of its timer. Where there is no result it is what came in. */
-#define hwtw_timer_put(op, ut, label) do {					\
-	const struct hwtw_timer *_timer = &(op)->timer;				\
-	struct hwtw_timer __user *_ut = (ut);					\
-										\
-	unsafe_put_user(_timer->id, &_ut->id, label);				\
-	unsafe_put_user(_timer->state, &_ut->state, label);			\
-	if (unlikely((op)->opcode == HWTW_OP_QUERY)) {				\
-		unsafe_put_user(_timer->user_data, &_ut->user_data, label);	\
-		unsafe_put_user(_timer->time_ns, &_ut->time_ns, label);		\
-		unsafe_put_user(_timer->interval_ns, &_ut->interval_ns, label);	\
-		unsafe_put_user(_timer->flags, &_ut->flags, label);		\
-	}									\
-} while (0)
-
-/* Write the results of operations. Returns the number of those for which it worked. */
-static unsigned int hwtw_ops_report(struct hwtw_op __user *uop, const struct hwtw_op *op,
-				    unsigned int nr)
-{
-	unsigned int i = 0;
-
-	if (!user_write_access_begin(uop, nr * sizeof(*uop)))
-		return 0;
-	for (i = 0; i < nr; i++) {
-		unsafe_put_user(op[i].result, &uop[i].result, fault);
-		hwtw_timer_put(&op[i], &uop[i].timer, fault);
-	}
-fault:
-	user_write_access_end();
 	return i;
 }
 
@@ -208,11 +191,21 @@ fault:
 	return -EFAULT;
 }
 
+/* Write what an operation tells of its timer. */
 static int hwtw_op_report(const struct hwtw_op *op, struct hwtw_timer __user *arg)
 {
+	const struct hwtw_timer *timer = &op->timer;
+
 	if (!user_write_access_begin(arg, sizeof(*arg)))
 		return -EFAULT;
-	hwtw_timer_put(op, arg, fault);
+	unsafe_put_user(timer->id, &arg->id, fault);
+	unsafe_put_user(timer->state, &arg->state, fault);
+	if (op->opcode == HWTW_OP_QUERY) {
+		unsafe_put_user(timer->user_data, &arg->user_data, fault);
+		unsafe_put_user(timer->time_ns, &arg->time_ns, fault);
+		unsafe_put_user(timer->interval_ns, &arg->interval_ns, fault);
+		unsafe_put_user(timer->flags, &arg->flags, fault);
+	}
 	user_write_access_end();
 	return 0;
 
@@ -259,7 +252,10 @@ static long hwtw_ioc_query(struct hwtw *hwtw, void __user *arg, size_t size)
 	return hwtw_ioc_op(hwtw, HWTW_OP_QUERY, arg, size);
 }
 
-/* Carry out some operations of a batch. Returns how many, with their results written. */
+/*
+ * Carry out some operations of a batch. Returns how many, with their results
+ * written: with what came in, where there is none.
+ */
 static unsigned int hwtw_submit_chunk(struct hwtw *hwtw, struct hwtw_op __user *uop,
 				      struct hwtw_op *op, unsigned int nr)
 {
@@ -270,7 +266,7 @@ static unsigned int hwtw_submit_chunk(struct hwtw *hwtw, struct hwtw_op __user *
 	if (!nr)
 		return 0;
 	hwtw_run_ops(hwtw, op, nr);
-	done = hwtw_ops_report(uop, op, nr);
+	done = nr - DIV_ROUND_UP(copy_to_user(uop, op, nr * sizeof(*op)), sizeof(*op));
 	if (unlikely(done < nr))
 		hwtw_ops_undo(hwtw, op + done, nr - done);
 	return done;
@@ -295,7 +291,7 @@ static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
 		return -EFAULT;
 	if (!submit.nr)
 		return 0;
-	op = kmalloc_array(min_t(u32, submit.nr, HWTW_OPS_CHUNK), sizeof(*op), GFP_KERNEL);
+	op = kmem_cache_alloc(hwtw_ops_cache, GFP_KERNEL);
 	if (!op)
 		return -ENOMEM;
 
@@ -315,7 +311,7 @@ static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
 		}
 		cond_resched();
 	}
-	kfree(op);
+	kmem_cache_free(hwtw_ops_cache, op);
 	if (put_user(done, &uarg->done))
 		return -EFAULT;
 	return err;
@@ -542,7 +538,28 @@ static struct miscdevice hwtw_misc = {
 	.mode	= 0600,
 };
 
-module_misc_device(hwtw_misc);
+static int __init hwtw_init(void)
+{
+	const size_t size = HWTW_OPS_CHUNK * sizeof(struct hwtw_op);
+	int err;
+
+	hwtw_ops_cache = kmem_cache_create_usercopy("hwtw_ops", size, 0, SLAB_HWCACHE_ALIGN,
+						    0, size, hwtw_ops_clear);
+	if (!hwtw_ops_cache)
+		return -ENOMEM;
+	err = misc_register(&hwtw_misc);
+	if (err)
+		kmem_cache_destroy(hwtw_ops_cache);
+	return err;
+}
+module_init(hwtw_init);
+
+static void __exit hwtw_exit(void)
+{
+	misc_deregister(&hwtw_misc);
+	kmem_cache_destroy(hwtw_ops_cache);
+}
+module_exit(hwtw_exit);
 
 MODULE_DESCRIPTION("Timer wheels for millions of timeouts behind one descriptor");
 MODULE_LICENSE("GPL");

@@ -138,6 +138,8 @@ static_assert(sizeof(struct hwtw_block) == HWTW_PAGE_BYTES);
 static_assert(HWTW_PAGE_SLOTS == HWTW_PLACE_MASK);
 static_assert(HWTW_GEN_SHIFT + HWTW_GEN_BITS == 64);
 
+struct hwtw_slot hwtw_nobody = { .key = HWTW_KEY_NOBODY };
+
 /* The first tick of 2^shift ns that is not before a time. */
 static u64 hwtw_round_up(u64 ns, u32 shift)
 {
@@ -163,7 +165,7 @@ static void hwtw_slot_set(struct hwtw_slot *slot, enum hwtw_state state)
 	slot->key = HWTW_KEY(HWTW_KEY_GEN(slot->key), state);
 }
 
-/* The slot that an id leads to, whoever has it now, or NULL. Any id will do. */
+/* The slot that an id leads to, whoever has it now, or one of nobody. Any id will do. */
 static __always_inline struct hwtw_slot *hwtw_id_slot(const struct hwtw_wheel *w, u64 id)
 {
 	u64 entry;
@@ -171,10 +173,10 @@ static __always_inline struct hwtw_slot *hwtw_id_slot(const struct hwtw_wheel *w
 	u32 nr = ((id ^ w->id) >> HWTW_PLACE_BITS) & (BIT(HWTW_WHEEL_BITS + HWTW_PAGE_BITS) - 1);
 
 	if (unlikely(nr >= w->nr_pages))
-		return NULL;
+		return &hwtw_nobody;
 	entry = *hwtw_dir_entry(w, array_index_nospec(nr, w->nr_pages));
 	if (unlikely(entry & 1))
-		return NULL;
+		return &hwtw_nobody;
 	return hwtw_page_slot(hwtw_entry_page(entry), id & HWTW_PLACE_MASK);
 }
 
@@ -183,7 +185,7 @@ static __always_inline struct hwtw_slot *hwtw_find_pending(const struct hwtw_whe
 {
 	struct hwtw_slot *slot = hwtw_id_slot(w, id);
 
-	return likely(slot && slot->key == id >> HWTW_GEN_SHIFT) ? slot : NULL;
+	return likely(slot->key == id >> HWTW_GEN_SHIFT) ? slot : NULL;
 }
 
 /* The slot of a live timer, or NULL. */
@@ -191,7 +193,7 @@ static noinline struct hwtw_slot *hwtw_find(const struct hwtw_wheel *w, u64 id)
 {
 	struct hwtw_slot *slot = hwtw_id_slot(w, id);
 
-	if (!slot || HWTW_KEY_GEN(slot->key) != id >> HWTW_GEN_SHIFT ||
+	if (HWTW_KEY_GEN(slot->key) != id >> HWTW_GEN_SHIFT ||
 	    hwtw_slot_state(slot) == HWTW_SLOT_FREE)
 		return NULL;
 	return slot;
@@ -810,7 +812,6 @@ static noinline unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 p
 	for (i = 0; i < nr && op->opcode == HWTW_OP_REARM; i++, op++) {
 		struct hwtw_timer *timer = &op->timer;
 		struct hwtw_slot *slot;
-		int state = HWTW_PENDING;
 		u64 expires;
 
 		if (hwtw_timer_bad(timer, shift)) {
@@ -819,29 +820,30 @@ static noinline unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 p
 		}
 		expires = hwtw_op_expires(timer, now);
 		slot = hwtw_find_pending(w, timer->id);
-		if (likely(slot) && expires >= slot->expires_ns && expires > now) {
-			/* Its claim comes up in time and finds out. */
-			slot->expires_ns = expires;
-			slot->interval_ns = timer->interval_ns;
-			w->rearmed++;
-		} else if (likely(slot && expires > past)) {
+		if (unlikely(!slot || expires <= past)) {
+			int state = hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
+
+			if (!hwtw_op_end(w, op, state))
+				break;
+			continue;
+		}
+		slot->interval_ns = timer->interval_ns;
+		if (expires < slot->expires_ns) {
 			struct hwtw_claim claim = {
 				.tick	= hwtw_round_up(expires, shift),
 				.index	= timer->id & HWTW_INDEX_MASK,
 				.seq	= ++w->seq,
 			};
 
-			slot->expires_ns = expires;
-			slot->interval_ns = timer->interval_ns;
 			slot->seq = claim.seq;
-			w->rearmed++;
 			w->claims++;
 			hwtw_place(w, claim);
-		} else {
-			state = hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
 		}
-		if (!hwtw_op_end(w, op, state))
-			break;
+		/* Else its claim comes up in time and finds out. */
+		slot->expires_ns = expires;
+		w->rearmed++;
+		op->result = 0;
+		timer->state = HWTW_PENDING;
 	}
 	return i;
 }

@@ -52,14 +52,16 @@ static inline struct hwtw_slot *hwtw_page_slot(const struct hwtw_page *page, u32
 	return (struct hwtw_slot *)page + place;
 }
 
+/* A slot that never has a timer. */
+extern struct hwtw_slot hwtw_nobody;
+
 /* The slot with an index that there is, or was: one of nobody if the page was freed. */
 static inline struct hwtw_slot *hwtw_slot(const struct hwtw_wheel *w, u32 index)
 {
-	static struct hwtw_slot nobody = { .key = HWTW_KEY_NOBODY };
 	u64 entry = *hwtw_dir_entry(w, index >> HWTW_PLACE_BITS);
 
 	if (unlikely(entry & 1))
-		return &nobody;
+		return &hwtw_nobody;
 	return hwtw_page_slot(hwtw_entry_page(entry), index & HWTW_PLACE_MASK);
 }
 

@@ -539,7 +539,7 @@ static void model_rearm(struct model *m)
 	struct hwtw_timer timer;
 	unsigned int tries = 0;
 	u64 expires, interval, now;
-	bool lazy, due;
+	bool due;
 	int state;
 
 	if (!t)
@@ -567,15 +567,6 @@ static void model_rearm(struct model *m)
 	}
 	model_state_must(m, t, state);
 	m->rearmed++;
-	/* To a later time that is to come: it stays where it is. */
-	lazy = state == HWTW_PENDING && expires >= t->expires && expires > now;
-	if (lazy && due) {
-		t->expires = expires;
-		t->interval = interval;
-		t->overdue = t->due != model_tick(m, expires);
-		t->moved = true;
-		return;
-	}
 	m->pending -= t->state == MODEL_PENDING;
 	m->unread -= t->state == MODEL_UNREAD;
 	t->expires = expires;
