@@ -426,6 +426,8 @@ static inline bool hwtw_wheel_untidy(const struct hwtw_wheel *w)
 int hwtw_op_check(const struct hwtw_op *op, u32 shift);
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr);
+unsigned int hwtw_wheel_op(struct hwtw_wheel *w, u64 now, unsigned int *credit,
+			   struct hwtw_op *op);
 
 unsigned int hwtw_wheel_list(const struct hwtw_wheel *w, u32 *index,
 			     struct hwtw_timer *timer, unsigned int max);
@@ -509,6 +511,7 @@ struct hwtw *hwtw_create(void);
 void hwtw_destroy(struct hwtw *hwtw);
 int hwtw_setup(struct hwtw *hwtw, const struct hwtw_setup *setup);
 void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr);
+void hwtw_run_op(struct hwtw *hwtw, struct hwtw_op *op);
 int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to);
 int hwtw_list(struct hwtw *hwtw, struct hwtw_list *list);
 void hwtw_stats(struct hwtw *hwtw, struct hwtw_stats *stats);

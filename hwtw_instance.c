@@ -323,17 +323,11 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 	}
 }
 
-/* Tidy up after some operations, those that may have added claims and all of them. */
-static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int adds, unsigned int ops)
+static noinline void hwtw_cpu_tidy_now(struct hwtw_cpu *cpu)
 	__must_hold(&cpu->lock)
 {
-	cpu->adds += adds;
-	cpu->ops += ops;
-	/* A single one is not worth a look, unless it was the last timer's. */
-	if (likely(cpu->ops < HWTW_TIDY_OPS && hwtw_valid(&cpu->wheel)))
-		return;
-	adds = cpu->adds;
-	ops = cpu->ops;
+	unsigned int adds = cpu->adds, ops = cpu->ops;
+
 	cpu->adds = 0;
 	cpu->ops = 0;
 	if (likely(!hwtw_wheel_untidy(&cpu->wheel)))
@@ -344,6 +338,18 @@ static void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int adds, unsigned int 
 		hwtw_cpu_lock(cpu);
 		hwtw_cpu_settle(cpu);
 	}
+}
+
+/* Tidy up after some operations, those that may have added claims and all of them. */
+static __always_inline void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int adds,
+					  unsigned int ops)
+	__must_hold(&cpu->lock)
+{
+	cpu->adds += adds;
+	cpu->ops += ops;
+	/* A single one is not worth a look, unless it was the last timer's. */
+	if (unlikely(cpu->ops >= HWTW_TIDY_OPS || !hwtw_valid(&cpu->wheel)))
+		hwtw_cpu_tidy_now(cpu);
 }
 
 /*
@@ -409,7 +415,7 @@ static unsigned int hwtw_this_cpu(const struct hwtw *hwtw)
 }
 
 /* The wheel that an operation is for, or why there is none. */
-static struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
+static __always_inline struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
 {
 	struct hwtw_cpu *cpu;
 	unsigned int nr;
@@ -460,9 +466,18 @@ static unsigned int hwtw_adds(const struct hwtw_op *op, unsigned int nr, unsigne
 	return adds - min(adds, credit);
 }
 
+static unsigned int hwtw_cpu_ops(struct hwtw_cpu *cpu, u64 now, unsigned int *credit,
+				 struct hwtw_op *op, unsigned int nr)
+	__must_hold(&cpu->lock)
+{
+	return nr == 1 ? hwtw_wheel_op(&cpu->wheel, now, credit, op) :
+			 hwtw_wheel_ops(&cpu->wheel, now, credit, op, nr);
+}
+
 /* Carry out operations as far as they are for the same wheel. Returns how many. */
-static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *credit,
-				  struct hwtw_op *op, unsigned int nr)
+static __always_inline unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now,
+						  unsigned int *credit, struct hwtw_op *op,
+						  unsigned int nr)
 {
 	bool arm = op->opcode == HWTW_OP_ARM, rearm = op->opcode == HWTW_OP_REARM;
 	struct hwtw_wheel *w = &cpu->wheel;
@@ -490,14 +505,14 @@ static unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now, unsigned int *c
 		}
 	}
 	seq = w->seq;
-	done = hwtw_wheel_ops(w, now, credit, op, nr);
+	done = hwtw_cpu_ops(cpu, now, credit, op, nr);
 	if (unlikely(!done)) {
 		/* It is due: what was due before has to expire first. */
 		now = hwtw_now(cpu->hwtw);
 		err = hwtw_cpu_prepare(cpu, arm, rearm, true, &now);
 		if (err)
 			op->result = err;
-		done = err ? 1 : hwtw_wheel_ops(w, now, credit, op, 1);
+		done = err ? 1 : hwtw_wheel_op(w, now, credit, op);
 	}
 	hwtw_cpu_tidy(cpu, min(w->seq - seq, done), done);
 	hwtw_cpu_unlock(cpu);
@@ -514,13 +529,8 @@ static unsigned int hwtw_arms(const struct hwtw_op *op, unsigned int nr)
 	return arms;
 }
 
-/**
- * hwtw_run_ops - carry out operations in order
- * @hwtw: the instance
- * @op: the operations, which get their results
- * @nr: their number; the caller bounds it
- */
-void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
+/* One operation alone has its own copy of this, without the loops. */
+static __always_inline void hwtw_run(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 {
 	unsigned int credit = 0, i;
 	u64 now = 0;
@@ -548,6 +558,27 @@ void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
 		i += hwtw_run_some(cpu, now, &credit, &op[i], nr - i);
 	}
 	hwtw_limits_give(hwtw, credit);
+}
+
+/**
+ * hwtw_run_ops - carry out operations in order
+ * @hwtw: the instance
+ * @op: the operations, which get their results
+ * @nr: their number; the caller bounds it
+ */
+void hwtw_run_ops(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr)
+{
+	hwtw_run(hwtw, op, nr);
+}
+
+/**
+ * hwtw_run_op - carry out one operation
+ * @hwtw: the instance
+ * @op: the operation, which gets its result
+ */
+void hwtw_run_op(struct hwtw *hwtw, struct hwtw_op *op)
+{
+	hwtw_run(hwtw, op, 1);
 }
 
 /*

@@ -120,7 +120,7 @@ static void hwtw_ops_undo(struct hwtw *hwtw, struct hwtw_op *op, unsigned int nr
 		if (op->opcode != HWTW_OP_ARM || op->result)
 			continue;
 		op->opcode = HWTW_OP_CANCEL;
-		hwtw_run_ops(hwtw, op, 1);
+		hwtw_run_op(hwtw, op);
 	}
 }
 
@@ -223,7 +223,7 @@ static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user 
 	err = hwtw_timer_get(&op.timer, arg, size);
 	if (err)
 		return err;
-	hwtw_run_ops(hwtw, &op, 1);
+	hwtw_run_op(hwtw, &op);
 	if (op.result)
 		return op.result;
 	err = hwtw_op_report(&op, arg);

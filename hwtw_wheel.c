@@ -763,13 +763,14 @@ static noinline bool hwtw_arm_due(struct hwtw_wheel *w, u64 now, struct hwtw_op 
 }
 
 /*
- * The loops for operations of one kind in a row. They return how many they
- * carried out. What expires up to @past is due.
+ * Operations of one kind in a row. Returns how many were carried out. What
+ * expires up to @past is due. These are inlined: into a function of its own for
+ * each loop, and into the one for a single operation, which then has no loop.
  */
 
-static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 past,
-					  unsigned int *credit, struct hwtw_op *op,
-					  unsigned int nr)
+static __always_inline unsigned int hwtw_arm_some(struct hwtw_wheel *w, u64 now, u64 past,
+						  unsigned int *credit, struct hwtw_op *op,
+						  unsigned int nr)
 {
 	unsigned int i, due = 0, bad = 0, armed;
 	const u32 shift = w->shift, seq = w->seq;
@@ -803,8 +804,8 @@ static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 pas
 	return i;
 }
 
-static noinline unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past,
-					    struct hwtw_op *op, unsigned int nr)
+static __always_inline unsigned int hwtw_rearm_some(struct hwtw_wheel *w, u64 now, u64 past,
+						    struct hwtw_op *op, unsigned int nr)
 {
 	const u32 shift = w->shift;
 	unsigned int i;
@@ -848,8 +849,9 @@ static noinline unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 p
 	return i;
 }
 
-static noinline unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int *credit,
-					     struct hwtw_op *op, unsigned int nr)
+static __always_inline unsigned int hwtw_cancel_some(struct hwtw_wheel *w,
+						     unsigned int *credit, struct hwtw_op *op,
+						     unsigned int nr)
 {
 	unsigned int i, pending = 0, others = 0;
 
@@ -881,6 +883,25 @@ static noinline unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int 
 	return i;
 }
 
+static noinline unsigned int hwtw_arm_ops(struct hwtw_wheel *w, u64 now, u64 past,
+					  unsigned int *credit, struct hwtw_op *op,
+					  unsigned int nr)
+{
+	return hwtw_arm_some(w, now, past, credit, op, nr);
+}
+
+static noinline unsigned int hwtw_rearm_ops(struct hwtw_wheel *w, u64 now, u64 past,
+					    struct hwtw_op *op, unsigned int nr)
+{
+	return hwtw_rearm_some(w, now, past, op, nr);
+}
+
+static noinline unsigned int hwtw_cancel_ops(struct hwtw_wheel *w, unsigned int *credit,
+					     struct hwtw_op *op, unsigned int nr)
+{
+	return hwtw_cancel_some(w, credit, op, nr);
+}
+
 /* An operation that is none of those. */
 static unsigned int hwtw_other_op(struct hwtw_wheel *w, struct hwtw_op *op)
 {
@@ -908,6 +929,31 @@ static noinline void hwtw_trace_ops(const struct hwtw_wheel *w, u64 now,
 	}
 }
 
+/* Before operations. Returns up to when what they ask for is due. */
+static __always_inline u64 hwtw_ops_begin(struct hwtw_wheel *w, u64 now, unsigned int nr)
+{
+	u64 tick = now >> w->shift;
+
+	/* Nothing lies between the clock and now: placement is shorter from there. */
+	if (tick > w->clk && tick < w->next)
+		hwtw_clock(w, tick);
+	/* Each operation takes a number at most. */
+	if (unlikely(w->seq >= HWTW_SEQ_NONE - 1 - nr))
+		w->seq = 0;
+	return max(now, w->clk << w->shift);
+}
+
+/* After operations, before which there were @pending timers. */
+static __always_inline void hwtw_ops_end(struct hwtw_wheel *w, u64 now, const struct hwtw_op *op,
+					 unsigned int nr, u32 pending)
+{
+	if (trace_hwtw_arm_enabled() || trace_hwtw_rearm_enabled() || trace_hwtw_cancel_enabled())
+		hwtw_trace_ops(w, now, op, nr);
+	/* They have become worth to be drained in advance: a run sees to it. */
+	if (unlikely(pending < HWTW_EARLY_MIN && w->pending >= HWTW_EARLY_MIN))
+		w->wake = min(w->wake, w->clk + 1);
+}
+
 /**
  * hwtw_wheel_ops - carry out operations
  * @w: the wheel, to which hwtw_wheel_need() said that nothing is missing
@@ -925,40 +971,64 @@ static noinline void hwtw_trace_ops(const struct hwtw_wheel *w, u64 now,
 unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			    struct hwtw_op *op, unsigned int nr)
 {
-	bool few = w->pending < HWTW_EARLY_MIN;
-	u64 tick = now >> w->shift, past;
+	u64 past = hwtw_ops_begin(w, now, nr);
 	unsigned int done = 0, some;
+	u32 pending = w->pending;
 
-	/* Nothing lies between the clock and now: placement is shorter from there. */
-	if (tick > w->clk && tick < w->next)
-		hwtw_clock(w, tick);
-	past = max(now, w->clk << w->shift);
-	/* Each operation takes a number at most. */
-	if (unlikely(w->seq >= HWTW_SEQ_NONE - 1 - nr))
-		w->seq = 0;
 	do {
-		switch (op->opcode) {
+		switch (op[done].opcode) {
 		case HWTW_OP_ARM:
-			some = hwtw_arm_ops(w, now, past, credit, op, nr - done);
+			some = hwtw_arm_ops(w, now, past, credit, op + done, nr - done);
 			break;
 		case HWTW_OP_REARM:
-			some = hwtw_rearm_ops(w, now, past, op, nr - done);
+			some = hwtw_rearm_ops(w, now, past, op + done, nr - done);
 			break;
 		case HWTW_OP_CANCEL:
-			some = hwtw_cancel_ops(w, credit, op, nr - done);
+			some = hwtw_cancel_ops(w, credit, op + done, nr - done);
 			break;
 		default:
-			some = hwtw_other_op(w, op);
+			some = hwtw_other_op(w, op + done);
 			break;
 		}
 		done += some;
-		op += some;
 	} while (some && done < nr);
-	if (trace_hwtw_arm_enabled() || trace_hwtw_rearm_enabled() || trace_hwtw_cancel_enabled())
-		hwtw_trace_ops(w, now, op - done, done);
-	/* They have become worth to be drained in advance: a run sees to it. */
-	if (few && w->pending >= HWTW_EARLY_MIN)
-		w->wake = min(w->wake, w->clk + 1);
+	hwtw_ops_end(w, now, op, done, pending);
+	return done;
+}
+
+/**
+ * hwtw_wheel_op - carry out one operation
+ * @w: the wheel
+ * @now: present time in ns
+ * @credit: timers that may be armed
+ * @op: the operation
+ *
+ * The same as hwtw_wheel_ops(), and shorter.
+ *
+ * Return: whether it was carried out, 0 or 1.
+ */
+unsigned int hwtw_wheel_op(struct hwtw_wheel *w, u64 now, unsigned int *credit,
+			   struct hwtw_op *op)
+{
+	u64 past = hwtw_ops_begin(w, now, 1);
+	u32 pending = w->pending;
+	unsigned int done;
+
+	switch (op->opcode) {
+	case HWTW_OP_ARM:
+		done = hwtw_arm_some(w, now, past, credit, op, 1);
+		break;
+	case HWTW_OP_REARM:
+		done = hwtw_rearm_some(w, now, past, op, 1);
+		break;
+	case HWTW_OP_CANCEL:
+		done = hwtw_cancel_some(w, credit, op, 1);
+		break;
+	default:
+		done = hwtw_other_op(w, op);
+		break;
+	}
+	hwtw_ops_end(w, now, op, done, pending);
 	return done;
 }
 
