@@ -1388,6 +1388,31 @@ TEST_F(dev, submit_partly_readonly)
 	EXPECT_EQ(-EAGAIN, take(self->fd, ev, 170));
 }
 
+/* Guards against a batch that is only looked at at its ends. */
+TEST_F(dev, submit_middle_readonly)
+{
+	struct hwtw_op *op = map_pages(3), *first;
+	uint32_t done, k, good;
+	uint64_t id[128];
+
+	ASSERT_NE(NULL, op);
+	for (k = 0; k < 128; k++)
+		ASSERT_EQ(0, arm_in(self->fd, HOUR_NS, k, &id[k]));
+	/* From the first page across the second to the third. */
+	first = op + 64;
+	good = 4096 / sizeof(*op) - 64;
+	for (k = 0; k < 128; k++)
+		first[k] = id_op(HWTW_OP_CANCEL, id[k]);
+	ASSERT_LT(8192, (char *)&first[127] - (char *)op);
+	ASSERT_EQ(0, mprotect((char *)op + 4096, 4096, PROT_READ));
+	EXPECT_EQ(-EFAULT, hwtw_submit(self->fd, first, 128, &done));
+	EXPECT_EQ(good, done);
+	for (k = 0; k < 128; k++) {
+		EXPECT_EQ(k < good ? -ENOENT : HWTW_PENDING,
+			  hwtw_query(self->fd, id[k], NULL));
+	}
+}
+
 /* Guards against CANCEL and REARM taking place without being reported. */
 TEST_F(dev, submit_readonly_undo)
 {
