@@ -196,7 +196,9 @@ struct hwtw_op {
  * The operations are carried out in order. One that fails does so alone, in
  * its own @result, and the others go on. If the memory of @ops is taken away
  * while the call runs, some operations behind @done may have been carried out,
- * but no timer was armed of which the id could not be told.
+ * but no timer was armed of which the id could not be told. Until the call is
+ * over the array is its own: it writes whole entries, and puts back as it found
+ * it what is no result.
  */
 struct hwtw_submit {
 	__u64 ops;
