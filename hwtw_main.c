@@ -232,26 +232,6 @@ static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user 
 	return err;
 }
 
-static long hwtw_ioc_arm(struct hwtw *hwtw, void __user *arg, size_t size)
-{
-	return hwtw_ioc_op(hwtw, HWTW_OP_ARM, arg, size);
-}
-
-static long hwtw_ioc_rearm(struct hwtw *hwtw, void __user *arg, size_t size)
-{
-	return hwtw_ioc_op(hwtw, HWTW_OP_REARM, arg, size);
-}
-
-static long hwtw_ioc_cancel(struct hwtw *hwtw, void __user *arg, size_t size)
-{
-	return hwtw_ioc_op(hwtw, HWTW_OP_CANCEL, arg, size);
-}
-
-static long hwtw_ioc_query(struct hwtw *hwtw, void __user *arg, size_t size)
-{
-	return hwtw_ioc_op(hwtw, HWTW_OP_QUERY, arg, size);
-}
-
 /*
  * Carry out some operations of a batch. Returns how many, with their results
  * written: with what came in, where there is none.
@@ -343,30 +323,32 @@ static long hwtw_ioc_stats(struct hwtw *hwtw, void __user *arg, size_t size)
 	return hwtw_copy_out(arg, size, &stats, sizeof(stats));
 }
 
+/* A command that is one operation has @opcode, any other @fn. */
 struct hwtw_command {
 	unsigned int cmd;
 	unsigned int min_size;
+	u32 opcode;
 	long (*fn)(struct hwtw *hwtw, void __user *arg, size_t size);
 };
 
 /* The size of the argument in the first version of the interface is the least. */
-#define HWTW_COMMAND(_cmd, _type, _last, _fn)			\
+#define HWTW_COMMAND(_cmd, _type, _last, _what, _value)		\
 	[_IOC_NR(_cmd)] = {					\
 		.cmd = (_cmd),					\
 		.min_size = offsetofend(_type, _last),		\
-		.fn = (_fn),					\
+		._what = (_value),				\
 	}
 
 static const struct hwtw_command hwtw_commands[] = {
-	HWTW_COMMAND(HWTW_IOC_INFO, struct hwtw_info, max_batch, hwtw_ioc_info),
-	HWTW_COMMAND(HWTW_IOC_SETUP, struct hwtw_setup, max_timers, hwtw_ioc_setup),
-	HWTW_COMMAND(HWTW_IOC_ARM, struct hwtw_timer, state, hwtw_ioc_arm),
-	HWTW_COMMAND(HWTW_IOC_REARM, struct hwtw_timer, state, hwtw_ioc_rearm),
-	HWTW_COMMAND(HWTW_IOC_CANCEL, struct hwtw_timer, state, hwtw_ioc_cancel),
-	HWTW_COMMAND(HWTW_IOC_QUERY, struct hwtw_timer, state, hwtw_ioc_query),
-	HWTW_COMMAND(HWTW_IOC_SUBMIT, struct hwtw_submit, done, hwtw_ioc_submit),
-	HWTW_COMMAND(HWTW_IOC_LIST, struct hwtw_list, cursor, hwtw_ioc_list),
-	HWTW_COMMAND(HWTW_IOC_STATS, struct hwtw_stats, memory, hwtw_ioc_stats),
+	HWTW_COMMAND(HWTW_IOC_INFO, struct hwtw_info, max_batch, fn, hwtw_ioc_info),
+	HWTW_COMMAND(HWTW_IOC_SETUP, struct hwtw_setup, max_timers, fn, hwtw_ioc_setup),
+	HWTW_COMMAND(HWTW_IOC_ARM, struct hwtw_timer, state, opcode, HWTW_OP_ARM),
+	HWTW_COMMAND(HWTW_IOC_REARM, struct hwtw_timer, state, opcode, HWTW_OP_REARM),
+	HWTW_COMMAND(HWTW_IOC_CANCEL, struct hwtw_timer, state, opcode, HWTW_OP_CANCEL),
+	HWTW_COMMAND(HWTW_IOC_QUERY, struct hwtw_timer, state, opcode, HWTW_OP_QUERY),
+	HWTW_COMMAND(HWTW_IOC_SUBMIT, struct hwtw_submit, done, fn, hwtw_ioc_submit),
+	HWTW_COMMAND(HWTW_IOC_LIST, struct hwtw_list, cursor, fn, hwtw_ioc_list),
+	HWTW_COMMAND(HWTW_IOC_STATS, struct hwtw_stats, memory, fn, hwtw_ioc_stats),
 };
 
 /* FIONREAD, the same for all that can be read: bytes that a read would find. */
@@ -393,6 +375,9 @@ static long hwtw_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return -ENOIOCTLCMD;
 	if (_IOC_SIZE(cmd) < command->min_size)
 		return -EINVAL;
+	if (command->opcode)
+		return hwtw_ioc_op(file->private_data, command->opcode, (void __user *)arg,
+				   _IOC_SIZE(cmd));
 	return command->fn(file->private_data, (void __user *)arg, _IOC_SIZE(cmd));
 }
 
