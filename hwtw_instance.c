@@ -21,7 +21,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/nospec.h>
-#include <linux/pagemap.h>
+#include <linux/percpu.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -38,6 +38,13 @@
 /* Claims a run may look at, and pieces of memory a close may free, in one go. */
 #define HWTW_RUN_BUDGET		1024
 #define HWTW_FREE_BUDGET	256
+/*
+ * Claims a run may look at when those before it took so long, with no rest
+ * between them.
+ */
+#define HWTW_BUSY_BUDGET	15
+#define HWTW_BUSY_NS		NSEC_PER_MSEC
+#define HWTW_REST_NS		(10 * NSEC_PER_USEC)
 /* Timers reported in one go. */
 #define HWTW_LIST_CHUNK		64
 /* Pieces delivered in one go. */
@@ -148,22 +155,54 @@ static void hwtw_cpu_settle(struct hwtw_cpu *cpu)
 	}
 }
 
+/*
+ * Runs on a CPU since it last had a rest. Linux runs all hrtimers that are due
+ * one after the other, with nobody in between: so the wheels of a CPU, however
+ * many, share what one may take. Only the hrtimers of the CPU get here, one at a
+ * time.
+ */
+struct hwtw_load {
+	u64 end;
+	u64 took;
+};
+
+static DEFINE_PER_CPU(struct hwtw_load, hwtw_load);
+
+static bool hwtw_busy(u64 begin)
+{
+	struct hwtw_load *load = this_cpu_ptr(&hwtw_load);
+
+	if (begin - load->end > HWTW_REST_NS)
+		load->took = 0;
+	return load->took >= HWTW_BUSY_NS;
+}
+
+static void hwtw_busy_add(u64 begin, u64 took)
+{
+	struct hwtw_load *load = this_cpu_ptr(&hwtw_load);
+
+	load->took += took;
+	load->end = begin + took;
+}
+
 static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 {
 	struct hwtw_cpu *cpu = container_of(timer, struct hwtw_cpu, timer);
 	u64 begin, now, took;
-	bool more;
+	bool busy, more;
 
 	hwtw_cpu_lock(cpu);
 	begin = ktime_get();
+	busy = hwtw_busy(begin);
 	cpu->programmed = U64_MAX;
 	now = hwtw_now(cpu->hwtw);
 	more = hwtw_cpu_rewind(cpu, &now);
 	if (!more) {
-		hwtw_wheel_run(&cpu->wheel, now, HWTW_RUN_BUDGET);
+		hwtw_wheel_run(&cpu->wheel, now, busy ? HWTW_BUSY_BUDGET : HWTW_RUN_BUDGET);
 		more = cpu->wheel.wake <= now >> cpu->wheel.shift;
 	}
 	took = ktime_get() - begin;
+	hwtw_busy_add(begin, took);
 	cpu->runs++;
 	cpu->longest_run_ns = max(cpu->longest_run_ns, took);
 	trace_hwtw_run(&cpu->wheel, now, took, more);
@@ -175,7 +214,7 @@ static enum hrtimer_restart hwtw_timer_fn(struct hrtimer *timer)
 		 * have jumped meanwhile.
 		 */
 		hwtw_cpu_program(cpu, hwtw_now(cpu->hwtw) +
-				 clamp_t(u64, took, 1, NSEC_PER_MSEC));
+				 (busy ? HWTW_BUSY_NS : clamp_t(u64, took, 1, HWTW_BUSY_NS)));
 	}
 	hwtw_cpu_unlock(cpu);
 	return HRTIMER_NORESTART;
@@ -744,7 +783,8 @@ static int hwtw_list_some(struct hwtw_cpu *cpu, u32 *index, bool cancel, struct 
 				hwtw_limits_give(cpu->hwtw, nr);
 			return nr;
 		}
-		if (fault_in_writeable((char __user *)to, nr * sizeof(*timer)))
+		/* Only a write tells whether a write can work. */
+		if (clear_user(to, nr * sizeof(*timer)))
 			return -EFAULT;
 		if (fatal_signal_pending(current))
 			return -EINTR;

@@ -229,36 +229,51 @@ TEST_F_TIMEOUT(hostile, stale_claims, LONG_TIMEOUT)
 }
 
 /*
- * Guards against instances that together do what one must not (B-54). Linux runs
- * all hrtimers that are due one after the other, as it does those of timerfds,
- * and each instance has one: that their number is limited has to be enough.
+ * Instances that have some timers each, all in one tick, and how long one of them
+ * may keep the CPU when they are many. Linux runs all hrtimers that are due one after the other, as it does those of
+ * timerfds, and each instance has one: that their number is limited has to be
+ * enough.
  */
-TEST_F_TIMEOUT(hostile, ten_thousand_instances, LONG_TIMEOUT)
+static void all_due(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self,
+		    unsigned int nr, unsigned int each, uint64_t stall)
 {
-	enum { NR = 10000 };
-	struct rlimit limit = { NR + 100, NR + 100 };
-	int *fd = calloc(NR, sizeof(*fd)), i, wrong = 0;
-	struct hwtw_event ev;
+	struct rlimit limit = { nr + 100, nr + 100 };
+	struct hwtw_event *ev = calloc(each + 1, sizeof(*ev));
+	unsigned int i, wrong = 0;
+	int *fd = calloc(nr, sizeof(*fd));
 	uint64_t at;
 
-	self->stall += NR * 2 * NSEC_PER_USEC;
+	self->stall += nr * stall;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-	for (i = 0; i < NR; i++) {
+	for (i = 0; i < nr; i++) {
 		fd[i] = hwtw_open(O_NONBLOCK);
 		ASSERT_LE(0, fd[i]);
 	}
 	at = (now_ns() / TICK + 5000) * TICK;
-	for (i = 0; i < NR; i++) {
-		ASSERT_EQ(0, arm_at(fd[i], at, i, NULL));
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, arm_many(fd[i], each, at, HWTW_TIMER_ABS, 0, NULL));
 	}
 	ASSERT_GT(at, now_ns());
 	sleep_ns(at - now_ns() + NSEC_PER_SEC);
-	for (i = 0; i < NR; i++)
-		wrong += take(fd[i], &ev, 1) != 1 || ev.user_data != (uint64_t)i;
+	for (i = 0; i < nr; i++)
+		wrong += take(fd[i], ev, each + 1) != (int)each;
 	EXPECT_EQ(0, wrong);
-	for (i = 0; i < NR; i++)
+	for (i = 0; i < nr; i++)
 		close(fd[i]);
 	free(fd);
+	free(ev);
+}
+
+/* Guards against instances that together do what one must not (B-54). */
+TEST_F_TIMEOUT(hostile, ten_thousand_instances, LONG_TIMEOUT)
+{
+	all_due(_metadata, self, 10000, 1, 2 * NSEC_PER_USEC);
+}
+
+/* The same where each of them has all that it may do in one go. */
+TEST_F_TIMEOUT(hostile, thousand_full_instances, LONG_TIMEOUT)
+{
+	all_due(_metadata, self, 1000, 1024, 4 * NSEC_PER_USEC);
 }
 
 /* --- Memory that is not there, or goes --- */
