@@ -392,6 +392,19 @@ static void hwtw_pass_on(struct hwtw *hwtw)
 		wake_up_interruptible_poll(&hwtw->wait, EPOLLIN | EPOLLRDNORM);
 }
 
+/*
+ * Wait for the memory that the next record goes to. Only a write tells whether
+ * there is any: a stack may have to grow, and memory that can be pinned may
+ * refuse a store.
+ */
+static bool hwtw_fetch(struct iov_iter *to)
+{
+	size_t there = iov_iter_zero(sizeof(struct hwtw_event), to);
+
+	iov_iter_revert(to, there);
+	return there == sizeof(struct hwtw_event);
+}
+
 static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
@@ -413,15 +426,16 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (nr == -EFAULT) {
 			/* Its memory may be long in coming. */
 			hwtw_pass_on(hwtw);
-			if (fault_in_iov_iter_writeable(to, sizeof(struct hwtw_event))) {
+			if (!hwtw_fetch(to)) {
 				total = total ?: -EFAULT;
 				break;
 			}
 		}
+		/* More may come for as long as one reads. */
+		if (total && (!nr || signal_pending(current)))
+			break;
 		if (nr)
 			continue;
-		if (total)
-			break;
 		if (file->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT)
 			return -EAGAIN;
 		if (wait_event_interruptible_exclusive(hwtw->wait, hwtw_readable(hwtw)))
@@ -440,6 +454,8 @@ static __poll_t hwtw_poll(struct file *file, poll_table *wait)
 	 * it is the other way round, so one of the two sees the other.
 	 */
 	poll_wait(file, &hwtw->wait, wait);
+	/* Not all kernels have it in poll_wait(). */
+	smp_mb();
 	return hwtw_readable(hwtw) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 

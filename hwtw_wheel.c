@@ -1329,8 +1329,8 @@ static unsigned int hwtw_rewind_some(struct hwtw_wheel *w, struct hwtw_log *log,
  * All timers come after the old clock, so none is due meanwhile. If the clock is
  * set back once more, the wheel follows it the first time, and then again.
  *
- * Return: true if the budget was spent and nothing else can be done with the
- * wheel but hwtw_wheel_take() and hwtw_wheel_destroy(): call again.
+ * Return: true if the budget was spent: call again. Until then, there can only
+ * be looked at the wheel, records be taken, and the wheel be destroyed.
  */
 bool hwtw_wheel_rewind(struct hwtw_wheel *w, u64 now, unsigned int budget)
 {

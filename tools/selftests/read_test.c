@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 
 #define TICK	HWTW_TICK_DEFAULT_NS
@@ -183,6 +184,28 @@ TEST_F(dev, fault_leaves_unread)
 		EXPECT_EQ(i, ev[i].user_data);
 	}
 }
+
+#ifdef __x86_64__
+/* Read into an array further down the stack than anybody has been. */
+static __attribute__((noinline)) long read_to_new_stack(int fd)
+{
+	struct hwtw_event ev[65536];
+	long ret;
+
+	/* A call to a function would touch what is below the array. */
+	asm volatile("syscall" : "=a" (ret)
+		     : "0" ((long)SYS_read), "D" ((long)fd), "S" (ev), "d" (sizeof(ev))
+		     : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* Guards against memory that has to grow being taken for none. */
+TEST_F(dev, read_grows_stack)
+{
+	ASSERT_EQ(0, arm_in(self->fd, 0, 0, NULL));
+	EXPECT_EQ((long)EV, read_to_new_stack(self->fd));
+}
+#endif
 
 /* Guards against records lost or doubled at a fault half-way through. */
 TEST_F(dev, fault_half_way)
@@ -992,6 +1015,30 @@ TEST_F(dev, signal_in_read)
 		EXPECT_EQ(restart ? 1 : -EINTR, s.got);
 		close(fd);
 	}
+}
+
+/* Guards against a read that goes on for as long as records come. */
+TEST_F(dev, signal_in_long_read)
+{
+	enum { TIMERS = 20000, ROOM = 1 << 21 };
+	struct itimerval soon = { .it_value.tv_usec = 50000 };
+	struct sigaction action = { .sa_handler = on_signal };
+	struct hwtw_timer timer = { .time_ns = 1 << 16, .interval_ns = 1 << 16 };
+	struct hwtw_event *ev;
+	int i, got;
+
+	ev = mmap(NULL, ROOM * EV, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)ev);
+	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC, 1 << 16, 0));
+	for (i = 0; i < TIMERS; i++) {
+		ASSERT_EQ(0, hwtw_call(self->fd, HWTW_IOC_ARM, &timer));
+	}
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+	got = take(self->fd, ev, ROOM);
+	EXPECT_LT(0, got);
+	EXPECT_GT(ROOM, got);
 }
 
 /* Guards against a reader that cannot be killed. */

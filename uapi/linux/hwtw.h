@@ -123,7 +123,8 @@ struct hwtw_info {
  * the clock moves it. After a step forward all that is due then expires, as soon
  * as the kernel looks at its timers: with its next jiffy at the latest. After a
  * step back nothing expires before the clock comes to its deadline again, and
- * what had expired before stays so and is read first.
+ * what had expired before stays so. There is no order between records of before
+ * and after the step.
  */
 struct hwtw_setup {
 	__u32 clockid;
@@ -352,7 +353,7 @@ struct hwtw_event {
  * HWTW_IOC_CANCEL - remove a timer
  *
  * If it had expired and its record was not read yet, the record is withdrawn.
- * After success no read returns a record of this timer.
+ * After success no read that begins then returns a record of this timer.
  *
  * Errors: ENOENT, EINVAL (flags), EFAULT.
  */
