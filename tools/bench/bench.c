@@ -983,10 +983,10 @@ static void run_crowd(const char *workload, const struct peer *p, uint32_t n, ui
 			p->close();
 			continue;
 		}
-		o = others_begin(p);
 		/* Delays of a common one are not those asked for. */
 		if (!p->common)
 			watch(n);
+		o = others_begin(p);
 		deliver_all(p, n, best_batch(p));
 		others_end(&o);
 		if (!p->common)
@@ -1333,13 +1333,28 @@ static void mark(void)
 #endif
 }
 
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		cannot("no CPU %d", cpu);
+}
+
 static void shared_once(const struct peer *p, uint32_t n, int cpus, bool counting)
 {
 	pthread_t thread[64];
 
 	p->open(n);
 	draw_deadlines(0, n);
-	operate(p, ARM, NULL, 0, n, 256);
+	/* Each CPU's wheel has as many. */
+	for (int i = 0; i < cpus; i++) {
+		stay_on(i);
+		operate(p, ARM, NULL, (uint64_t)n * i / cpus, (uint64_t)n * (i + 1) / cpus, 256);
+	}
+	stay_on(0);
 	shared_fd = hwtw_fd();
 	shared_rounds = SHARED_OPS / 2 / SHARED_BATCH / cpus;
 	if (shared_cross) {
