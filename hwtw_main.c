@@ -393,14 +393,18 @@ static void hwtw_pass_on(struct hwtw *hwtw)
 }
 
 /*
- * Wait for the memory that the next record goes to. Only a write tells whether
- * there is any: a stack may have to grow, and memory that can be pinned may
- * refuse a store.
+ * Wait for the memory that the next record goes to; @again if that was in vain.
+ * It is looked up first, which changes nothing: others may see the memory. But
+ * only a write tells for sure whether there is any: a stack may have to grow, and
+ * what can be looked up may refuse to be written.
  */
-static bool hwtw_fetch(struct iov_iter *to)
+static bool hwtw_fetch(struct iov_iter *to, bool again)
 {
-	size_t there = iov_iter_zero(sizeof(struct hwtw_event), to);
+	size_t there;
 
+	if (!again && !fault_in_iov_iter_writeable(to, sizeof(struct hwtw_event)))
+		return true;
+	there = iov_iter_zero(sizeof(struct hwtw_event), to);
 	iov_iter_revert(to, there);
 	return there == sizeof(struct hwtw_event);
 }
@@ -409,6 +413,7 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
 	struct hwtw *hwtw = file->private_data;
+	bool fetched = false;
 	ssize_t total = 0;
 
 	if (iov_iter_count(to) < sizeof(struct hwtw_event))
@@ -426,11 +431,12 @@ static ssize_t hwtw_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (nr == -EFAULT) {
 			/* Its memory may be long in coming. */
 			hwtw_pass_on(hwtw);
-			if (!hwtw_fetch(to)) {
+			if (!hwtw_fetch(to, fetched)) {
 				total = total ?: -EFAULT;
 				break;
 			}
 		}
+		fetched = nr == -EFAULT;
 		/* More may come for as long as one reads. */
 		if (total && (!nr || signal_pending(current)))
 			break;
