@@ -27,8 +27,9 @@
 #define CREATE_TRACE_POINTS
 #include "hwtw_trace.h"
 
-/* Operations carried out in one go. */
+/* Operations carried out in one go, and those of them for which the stack has room. */
 #define HWTW_OPS_CHUNK		128
+#define HWTW_OPS_FEW		8
 
 #define HWTW_FEATURES		(HWTW_FEATURE_PERIODIC | HWTW_FEATURE_REALTIME | \
 				 HWTW_FEATURE_LIST | HWTW_FEATURE_STATS)
@@ -256,8 +257,9 @@ static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
 {
 	struct hwtw_submit __user *uarg = arg;
 	struct hwtw_op __user *uop;
+	struct hwtw_op few[HWTW_OPS_FEW] __uninitialized;
 	struct hwtw_submit submit;
-	struct hwtw_op *op;
+	struct hwtw_op *op = few;
 	u32 done = 0;
 	long err;
 
@@ -271,7 +273,8 @@ static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
 		return -EFAULT;
 	if (!submit.nr)
 		return 0;
-	op = kmem_cache_alloc(hwtw_ops_cache, GFP_KERNEL);
+	if (submit.nr > HWTW_OPS_FEW)
+		op = kmem_cache_alloc(hwtw_ops_cache, GFP_KERNEL);
 	if (!op)
 		return -ENOMEM;
 
@@ -291,7 +294,8 @@ static long hwtw_ioc_submit(struct hwtw *hwtw, void __user *arg, size_t size)
 		}
 		cond_resched();
 	}
-	kmem_cache_free(hwtw_ops_cache, op);
+	if (op != few)
+		kmem_cache_free(hwtw_ops_cache, op);
 	if (put_user(done, &uarg->done))
 		return -EFAULT;
 	return err;
