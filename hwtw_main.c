@@ -166,8 +166,10 @@ static long hwtw_ioc_setup(struct hwtw *hwtw, void __user *arg, size_t size)
  * Get the argument of a single operation. See too that the result can be
  * written, before there is one: writes what is there already.
  */
-static int hwtw_timer_get(struct hwtw_timer *timer, struct hwtw_timer __user *arg, size_t size)
+static int hwtw_op_get(struct hwtw_op *op, struct hwtw_timer __user *arg, size_t size)
 {
+	struct hwtw_timer *timer = &op->timer;
+
 	if (size > sizeof(*timer)) {
 		int zero = check_zeroed_user(arg + 1, size - sizeof(*timer));
 
@@ -177,9 +179,12 @@ static int hwtw_timer_get(struct hwtw_timer *timer, struct hwtw_timer __user *ar
 	if (!user_access_begin(arg, sizeof(*arg)))
 		return -EFAULT;
 	unsafe_get_user(timer->id, &arg->id, fault);
-	unsafe_get_user(timer->user_data, &arg->user_data, fault);
-	unsafe_get_user(timer->time_ns, &arg->time_ns, fault);
-	unsafe_get_user(timer->interval_ns, &arg->interval_ns, fault);
+	if (op->opcode == HWTW_OP_ARM)
+		unsafe_get_user(timer->user_data, &arg->user_data, fault);
+	if (op->opcode <= HWTW_OP_REARM) {
+		unsafe_get_user(timer->time_ns, &arg->time_ns, fault);
+		unsafe_get_user(timer->interval_ns, &arg->interval_ns, fault);
+	}
 	unsafe_get_user(timer->flags, &arg->flags, fault);
 	unsafe_get_user(timer->state, &arg->state, fault);
 	unsafe_put_user(timer->id, &arg->id, fault);
@@ -221,7 +226,7 @@ static long hwtw_ioc_op(struct hwtw *hwtw, u32 opcode, struct hwtw_timer __user 
 	int err;
 
 	op.opcode = opcode;
-	err = hwtw_timer_get(&op.timer, arg, size);
+	err = hwtw_op_get(&op, arg, size);
 	if (err)
 		return err;
 	hwtw_run_op(hwtw, &op);
