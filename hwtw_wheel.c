@@ -180,12 +180,10 @@ static __always_inline struct hwtw_slot *hwtw_id_slot(const struct hwtw_wheel *w
 	return hwtw_page_slot(hwtw_entry_page(entry), id & HWTW_PLACE_MASK);
 }
 
-/* The slot of a pending timer, or NULL. Its key is its generation. */
-static __always_inline struct hwtw_slot *hwtw_find_pending(const struct hwtw_wheel *w, u64 id)
+/* Whether a slot has the pending timer with an id: then its key is the generation. */
+static __always_inline bool hwtw_slot_pending(const struct hwtw_slot *slot, u64 id)
 {
-	struct hwtw_slot *slot = hwtw_id_slot(w, id);
-
-	return likely(slot->key == id >> HWTW_GEN_SHIFT) ? slot : NULL;
+	return likely(slot->key == id >> HWTW_GEN_SHIFT);
 }
 
 /* The slot of a live timer, or NULL. */
@@ -820,8 +818,8 @@ static __always_inline unsigned int hwtw_rearm_some(struct hwtw_wheel *w, u64 no
 			continue;
 		}
 		expires = hwtw_op_expires(timer, now);
-		slot = hwtw_find_pending(w, timer->id);
-		if (unlikely(!slot || expires <= past)) {
+		slot = hwtw_id_slot(w, timer->id);
+		if (unlikely(!hwtw_slot_pending(slot, timer->id) || expires <= past)) {
 			int state = hwtw_rearm(w, now, timer->id, expires, timer->interval_ns);
 
 			if (!hwtw_op_end(w, op, state))
@@ -864,8 +862,8 @@ static __always_inline unsigned int hwtw_cancel_some(struct hwtw_wheel *w,
 			op->result = -EINVAL;
 			continue;
 		}
-		slot = hwtw_find_pending(w, id);
-		if (likely(slot)) {
+		slot = hwtw_id_slot(w, id);
+		if (hwtw_slot_pending(slot, id)) {
 			hwtw_slot_free(w, slot, id >> HWTW_GEN_SHIFT, id & HWTW_PLACE_MASK);
 			op->result = 0;
 			op->timer.state = HWTW_PENDING;
@@ -1010,16 +1008,15 @@ unsigned int hwtw_wheel_ops(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 unsigned int hwtw_wheel_op(struct hwtw_wheel *w, u64 now, unsigned int *credit,
 			   struct hwtw_op *op)
 {
-	u64 past = hwtw_ops_begin(w, now, 1);
 	u32 pending = w->pending;
 	unsigned int done;
 
 	switch (op->opcode) {
 	case HWTW_OP_ARM:
-		done = hwtw_arm_some(w, now, past, credit, op, 1);
+		done = hwtw_arm_some(w, now, hwtw_ops_begin(w, now, 1), credit, op, 1);
 		break;
 	case HWTW_OP_REARM:
-		done = hwtw_rearm_some(w, now, past, op, 1);
+		done = hwtw_rearm_some(w, now, hwtw_ops_begin(w, now, 1), op, 1);
 		break;
 	case HWTW_OP_CANCEL:
 		done = hwtw_cancel_some(w, credit, op, 1);
