@@ -453,8 +453,8 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, const struct hwtw_batch *batc
  *	base's locks nest inside, wait queues are woken outside.
  * @timer: runs the wheel, queued only under @lock
  * @programmed: tick for which @timer is queued, U64_MAX: it is not
- * @adds: operations that may have added claims since the wheel was tidied up
- * @ops: all operations since then
+ * @tidied: &hwtw_wheel.seq when the wheel was tidied up last
+ * @ops: operations since then
  * @counted: part of &struct hwtw.unread that is this wheel's
  * @runs: times @timer ran
  * @longest_run_ns: the longest of them
@@ -463,7 +463,7 @@ unsigned int hwtw_wheel_take(struct hwtw_wheel *w, const struct hwtw_batch *batc
  */
 struct hwtw_cpu {
 	spinlock_t lock;
-	u32 adds;
+	u32 tidied;
 	u32 ops;
 	u32 counted;
 	struct hrtimer timer;

@@ -365,9 +365,11 @@ static int hwtw_cpu_prepare(struct hwtw_cpu *cpu, unsigned int arms, unsigned in
 static noinline void hwtw_cpu_tidy_now(struct hwtw_cpu *cpu)
 	__must_hold(&cpu->lock)
 {
-	unsigned int adds = cpu->adds, ops = cpu->ops;
+	unsigned int ops = cpu->ops;
+	/* Claims are numbered in turn; periods and moves do so, too. */
+	unsigned int adds = min(cpu->wheel.seq - cpu->tidied, ops);
 
-	cpu->adds = 0;
+	cpu->tidied = cpu->wheel.seq;
 	cpu->ops = 0;
 	if (likely(!hwtw_wheel_untidy(&cpu->wheel)))
 		return;
@@ -379,12 +381,10 @@ static noinline void hwtw_cpu_tidy_now(struct hwtw_cpu *cpu)
 	}
 }
 
-/* Tidy up after some operations, those that may have added claims and all of them. */
-static __always_inline void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int adds,
-					  unsigned int ops)
+/* Tidy up after some operations. */
+static __always_inline void hwtw_cpu_tidy(struct hwtw_cpu *cpu, unsigned int ops)
 	__must_hold(&cpu->lock)
 {
-	cpu->adds += adds;
 	cpu->ops += ops;
 	/* A single one is not worth a look, unless it was the last timer's. */
 	if (unlikely(cpu->ops >= HWTW_TIDY_OPS || !hwtw_valid(&cpu->wheel)))
@@ -453,26 +453,21 @@ static unsigned int hwtw_this_cpu(const struct hwtw *hwtw)
 	return likely(cpu < hwtw->nr_cpus) ? cpu : cpu % hwtw->nr_cpus;
 }
 
-/* The wheel that an operation is for, or why there is none. */
-static __always_inline struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, const struct hwtw_op *op)
+/* The wheel that an operation is for, or NULL: then it has its result. */
+static __always_inline struct hwtw_cpu *hwtw_op_cpu(struct hwtw *hwtw, struct hwtw_op *op)
 {
-	struct hwtw_cpu *cpu;
-	unsigned int nr;
+	bool arm = op->opcode == HWTW_OP_ARM;
+	struct hwtw_cpu *cpu = arm ? hwtw_cpu(hwtw, hwtw_this_cpu(hwtw)) :
+				     hwtw_cpu_of(hwtw, op->timer.id);
 
-	if (op->opcode != HWTW_OP_ARM) {
-		cpu = hwtw_cpu_of(hwtw, op->timer.id);
-		if (likely(cpu))
-			return cpu;
-		return ERR_PTR(hwtw_op_check(op, READ_ONCE(hwtw->shift)) ?: -ENOENT);
-	}
-	nr = hwtw_this_cpu(hwtw);
-	cpu = hwtw_cpu(hwtw, nr);
 	if (likely(cpu))
 		return cpu;
 	/* The first timer fixes clock and tick. A bad one is none. */
-	if (hwtw_op_check(op, READ_ONCE(hwtw->shift)))
-		return ERR_PTR(-EINVAL);
-	return hwtw_cpu_create(hwtw, nr) ?: ERR_PTR(-ENOMEM);
+	op->result = hwtw_op_check(op, READ_ONCE(hwtw->shift));
+	if (op->result)
+		return NULL;
+	op->result = arm ? -ENOMEM : -ENOENT;
+	return arm ? hwtw_cpu_create(hwtw, hwtw_this_cpu(hwtw)) : NULL;
 }
 
 /*
@@ -484,8 +479,7 @@ static unsigned int hwtw_ops_for(const struct hwtw_cpu *cpu, const struct hwtw_o
 {
 	unsigned int i = 1;
 
-	if (op->opcode == HWTW_OP_ARM ||
-	    cpu->wheel.nr == hwtw_this_cpu(cpu->hwtw))
+	if (nr == 1 || op->opcode == HWTW_OP_ARM || cpu->wheel.nr == hwtw_this_cpu(cpu->hwtw))
 		return nr;
 	while (i < nr && op[i].opcode != HWTW_OP_ARM)
 		i++;
@@ -500,6 +494,8 @@ static unsigned int hwtw_adds(const struct hwtw_op *op, unsigned int nr, unsigne
 {
 	unsigned int adds = 0;
 
+	if (nr <= credit)
+		return 0;
 	while (nr--)
 		adds += op[nr].opcode == HWTW_OP_ARM || op[nr].opcode == HWTW_OP_REARM;
 	return adds - min(adds, credit);
@@ -513,47 +509,54 @@ static unsigned int hwtw_cpu_ops(struct hwtw_cpu *cpu, u64 now, unsigned int *cr
 			 hwtw_wheel_ops(&cpu->wheel, now, credit, op, nr);
 }
 
+/* Whether memory may be missing for some operations. A cancel alone needs none. */
+static __always_inline bool hwtw_ops_short(const struct hwtw_wheel *w, const struct hwtw_op *op,
+					   unsigned int nr, unsigned int credit)
+{
+	if (nr == 1 && op->opcode > HWTW_OP_REARM)
+		return false;
+	return hwtw_wheel_short(w, credit, nr - min(nr, credit));
+}
+
+/* See that the wheel can take one operation, or report why not. */
+static bool hwtw_cpu_prepare_op(struct hwtw_cpu *cpu, struct hwtw_op *op, bool run, u64 *now)
+	__must_hold(&cpu->lock)
+{
+	int err = hwtw_cpu_prepare(cpu, op->opcode == HWTW_OP_ARM, op->opcode == HWTW_OP_REARM,
+				   run, now);
+
+	if (err)
+		op->result = err;
+	return !err;
+}
+
 /* Carry out operations as far as they are for the same wheel. Returns how many. */
 static __always_inline unsigned int hwtw_run_some(struct hwtw_cpu *cpu, u64 now,
 						  unsigned int *credit, struct hwtw_op *op,
 						  unsigned int nr)
 {
-	bool arm = op->opcode == HWTW_OP_ARM, rearm = op->opcode == HWTW_OP_REARM;
 	struct hwtw_wheel *w = &cpu->wheel;
-	unsigned int done, adds;
-	u32 seq;
-	int err;
+	unsigned int done;
 
 	nr = hwtw_ops_for(cpu, op, nr);
 	hwtw_cpu_lock(cpu);
-	err = 0;
-	adds = nr - min(nr, *credit);
-	if (unlikely(w->rewinds || hwtw_wheel_short(w, *credit, adds))) {
-		if (adds)
-			adds = hwtw_adds(op, nr, *credit);
-		err = hwtw_cpu_prepare(cpu, *credit, adds, false, &now);
-	}
-	if (unlikely(err)) {
-		/* At least this one. Some need no memory at all. */
+	if (unlikely(w->rewinds || hwtw_ops_short(w, op, nr, *credit)) &&
+	    hwtw_cpu_prepare(cpu, *credit, hwtw_adds(op, nr, *credit), false, &now)) {
+		/* At least the first one. Some need no memory at all. */
 		nr = 1;
-		err = hwtw_cpu_prepare(cpu, arm, rearm, false, &now);
-		if (err) {
-			op->result = err;
+		if (!hwtw_cpu_prepare_op(cpu, op, false, &now)) {
 			hwtw_cpu_unlock(cpu);
 			return 1;
 		}
 	}
-	seq = w->seq;
 	done = hwtw_cpu_ops(cpu, now, credit, op, nr);
 	if (unlikely(!done)) {
 		/* It is due: what was due before has to expire first. */
 		now = hwtw_now(cpu->hwtw);
-		err = hwtw_cpu_prepare(cpu, arm, rearm, true, &now);
-		if (err)
-			op->result = err;
-		done = err ? 1 : hwtw_wheel_op(w, now, credit, op);
+		done = hwtw_cpu_prepare_op(cpu, op, true, &now) ?
+		       hwtw_wheel_op(w, now, credit, op) : 1;
 	}
-	hwtw_cpu_tidy(cpu, min(w->seq - seq, done), done);
+	hwtw_cpu_tidy(cpu, done);
 	hwtw_cpu_unlock(cpu);
 	return done;
 }
@@ -587,8 +590,8 @@ static __always_inline void hwtw_run(struct hwtw *hwtw, struct hwtw_op *op, unsi
 			}
 		}
 		cpu = hwtw_op_cpu(hwtw, &op[i]);
-		if (IS_ERR(cpu)) {
-			op[i++].result = PTR_ERR(cpu);
+		if (!cpu) {
+			i++;
 			continue;
 		}
 		/* A cancel alone does not ask for the time. */
@@ -737,7 +740,7 @@ int hwtw_deliver(struct hwtw *hwtw, struct iov_iter *to)
 		do
 			more = hwtw_deliver_some(cpu, now, last_tick, to, &delivered, &gone);
 		while (more > 0 && ++piece < HWTW_READ_PIECES);
-		hwtw_cpu_tidy(cpu, 0, delivered);
+		hwtw_cpu_tidy(cpu, delivered);
 		hwtw_cpu_unlock(cpu);
 		cond_resched();
 		if (fatal_signal_pending(current))
@@ -771,7 +774,7 @@ static int hwtw_list_some(struct hwtw_cpu *cpu, u32 *index, bool cancel, struct 
 			err = nr ? copy_to_user_nofault(to, timer, nr * sizeof(*timer)) : 0;
 			if (!err) {
 				hwtw_wheel_cancel(&cpu->wheel, timer, nr);
-				hwtw_cpu_tidy(cpu, 0, nr);
+				hwtw_cpu_tidy(cpu, nr);
 			}
 		}
 		hwtw_cpu_unlock(cpu);
