@@ -5,6 +5,7 @@
  */
 #include "hwtw_test.h"
 
+#include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -345,6 +346,39 @@ TEST_F(dev, rearm_readonly)
 	EXPECT_EQ(1, take(self->fd, &ev, 1));
 	EXPECT_EQ(2, ev.user_data);
 	EXPECT_EQ(-EAGAIN, take(self->fd, &ev, 1));
+}
+
+/* Guards against looking only at one end of an argument that lies on two pages. */
+TEST_F(dev, argument_half_readonly)
+{
+	static const unsigned int cmd[] = { HWTW_IOC_ARM, HWTW_IOC_REARM, HWTW_IOC_CANCEL };
+	/* The state alone on the second page, the id alone on the first. */
+	static const size_t before[] = {
+		offsetof(struct hwtw_timer, state), sizeof(uint64_t),
+	};
+	uint64_t id, deadline = now_ns() + 2 * HOUR_NS;
+	struct hwtw_timer q;
+	size_t half, c;
+
+	ASSERT_EQ(0, hwtw_setup(self->fd, CLOCK_MONOTONIC, 0, 2));
+	ASSERT_EQ(0, arm_at(self->fd, deadline, 1, &id));
+	for (half = 0; half < 2; half++) {
+		char *pages = map_pages(2);
+		struct hwtw_timer *t;
+
+		ASSERT_NE(NULL, pages);
+		t = (struct hwtw_timer *)(pages + 4096 - before[half]);
+		*t = (struct hwtw_timer){ .id = id, .time_ns = HOUR_NS };
+		ASSERT_EQ(0, mprotect(pages + (half ? 0 : 4096), 4096, PROT_READ));
+		for (c = 0; c < ARRAY_SIZE(cmd); c++) {
+			EXPECT_EQ(-EFAULT, hwtw_call(self->fd, cmd[c], t));
+			EXPECT_EQ(id, t->id);
+			EXPECT_EQ(HWTW_PENDING, hwtw_query(self->fd, id, &q));
+			EXPECT_EQ(deadline, q.time_ns);
+		}
+	}
+	/* None was armed meanwhile. */
+	EXPECT_EQ(0, arm_in(self->fd, HOUR_NS, 0, NULL));
 }
 
 /* Guards against the same in the two commands that only report. */
