@@ -1108,13 +1108,11 @@ static void drain(int fd, unsigned int inst, unsigned int lost)
 			continue;
 		if (len < (ssize_t)sizeof(*ev) || len % sizeof(*ev))
 			fail("it is readable, but read() returns %zd", len);
-		for (unsigned int i = 0; i < len / sizeof(*ev); i++) {
+		for (unsigned int i = 0; i < len / sizeof(*ev); i++)
 			record(inst, &ev[i]);
-			if (!lost)
-				continue;
-			/* Was it one of those that are waited for? Count again. */
+		/* Were they some of those that are waited for? Count again. */
+		if (lost)
 			return;
-		}
 		/* Periodic ones come back for ever. */
 		if (atomic_load(&sh->nr) > LOG_MAX / 2)
 			return;
