@@ -413,6 +413,9 @@ static bool hwtw_fetch(struct iov_iter *to, bool again)
 
 	if (!again && !fault_in_iov_iter_writeable(to, sizeof(struct hwtw_event)))
 		return true;
+	/* Who is killed can't wait for memory: that it did not come tells nothing. */
+	if (fatal_signal_pending(current))
+		return false;
 	there = iov_iter_zero(sizeof(struct hwtw_event), to);
 	iov_iter_revert(to, there);
 	return there == sizeof(struct hwtw_event);

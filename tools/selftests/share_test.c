@@ -390,7 +390,7 @@ TEST_F_TIMEOUT(dev, submit_killed, TEST_TIMEOUT_SLOW)
 /* Guards against records that a killed reader took without having them. */
 TEST_F_TIMEOUT(dev, read_killed, TEST_TIMEOUT_SLOW)
 {
-	enum { NR = 40000, ROUNDS = 8 };
+	enum { NR = 40000, ROUNDS = 60 };
 	size_t len = NR * EV;
 	struct hwtw_event *ev = map_shared(len), *rest = map_shared(len);
 	unsigned char *seen = map_shared(NR);
@@ -407,7 +407,7 @@ TEST_F_TIMEOUT(dev, read_killed, TEST_TIMEOUT_SLOW)
 			_exit(take(self->fd, ev, NR) != NR);
 		}
 		pin_to(0);
-		await_change((int32_t *)&ev[round * 2000].overruns, POISON32,
+		await_change((int32_t *)&ev[round % 20 * 2000].overruns, POISON32,
 			     child);
 		kill(child, SIGKILL);
 		wait_child(child);
@@ -417,7 +417,10 @@ TEST_F_TIMEOUT(dev, read_killed, TEST_TIMEOUT_SLOW)
 		if (left == -EAGAIN)
 			left = 0;
 		middle += got && left;
-		EXPECT_EQ(NR, got + left);
+		EXPECT_EQ(NR, got + left) {
+			TH_LOG("the last one: id %llx, user_data %llu",
+			       ev[got - 1].id, ev[got - 1].user_data);
+		}
 		EXPECT_EQ(0, note_seen(seen, NR, ev, got));
 		EXPECT_EQ(0, note_seen(seen, NR, rest, left));
 		EXPECT_TRUE(all_bytes(seen, 1, NR));
